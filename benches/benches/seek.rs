@@ -14,7 +14,8 @@
 //! - `run_…`: that second of vtime without a breakpoint, and with one that never hits: on the busiest page of those that
 //!   the bench tries, and on the page after it
 //!
-//! All durations are CPU time of the one thread that runs the machines.
+//! All durations are CPU time of the one thread that runs the machines, except those of `back_…`: they are elapsed time,
+//! because these searches run on several cores.
 
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ use everett_explorer::search::{Fork, Path};
 use everett_gdb::motion::{Motion, Outcome};
 use everett_gdb::{Debuggee, Subject};
 use everett_host::interrupt::Interrupt;
-use everett_host::time::CpuClock;
+use everett_host::time::{CpuClock, Stopwatch};
 use everett_inspect::{Guest, Kernel};
 use everett_remote_client::Online;
 use everett_session::debug::cursor::position::Position;
@@ -382,14 +383,14 @@ impl Second {
         cursor.seek(Aim::Vtime(self.end_ns), &mut ())?;
         cursor.set_breakpoints(self.node, &[address]);
         let from = cursor.position(self.node);
-        let clock = CpuClock::start();
-        let mut wanted = |cursor: &mut Cursor<'_>, _: &Stop| {
+        let start = Stopwatch::start();
+        let wanted = |cursor: &Cursor<'_>, _: &Stop| {
             let ram = MachineRam(cursor.timeline().machine(self.node));
             let running = Guest::new(kernel, &ram).and_then(|guest| guest.running());
-            running.is_ok() && cursor.position(self.node).count <= to.count
+            (running.is_ok() && cursor.position(self.node).count <= to.count).then_some(())
         };
-        cursor.run_back(from, &mut wanted, &mut ())?;
-        let duration_ms = ms(&clock);
+        cursor.run_back(from, &wanted, &mut ())?;
+        let duration_ms = start.seconds() * 1e3;
         ensure!(cursor.position(self.node).count == to.count, "the search found another stop");
         cursor.set_breakpoints(self.node, &[]);
         Ok(duration_ms)

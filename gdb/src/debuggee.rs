@@ -28,13 +28,13 @@ pub enum Subject {
 pub struct Debuggee<'d, 's> {
     pub(crate) cursor: &'d mut Cursor<'s>,
     pub(crate) view: View<'d>,
+    /// Programs and libraries of the node's image.
+    files: Option<&'d dyn Files>,
 }
 
 /// Process or kernel that gdb debugs, with breakpoints and watchpoints.
 pub(crate) struct View<'d> {
     kernel: &'d Kernel,
-    /// Programs and libraries of the node's image.
-    files: Option<&'d dyn Files>,
     pub(crate) node: usize,
     pub(crate) subject: Subject,
     pub(crate) breakpoints: BTreeSet<u64>,
@@ -58,7 +58,7 @@ impl<'d, 's> Debuggee<'d, 's> {
             return Err(Error::Engine);
         }
         let (breakpoints, watchpoints) = (BTreeSet::new(), Vec::new());
-        Ok(Debuggee { cursor, view: View { kernel, files, node, subject, breakpoints, watchpoints } })
+        Ok(Debuggee { cursor, view: View { kernel, node, subject, breakpoints, watchpoints }, files })
     }
 
     /// Returns the process that gdb looks at. `None` if it does not exist at this instant, if it cannot be read, or if gdb
@@ -123,7 +123,7 @@ impl<'d, 's> Debuggee<'d, 's> {
             while done < into.len() {
                 let Some(at) = address.checked_add(done as u64) else { break };
                 let rest = &mut into[done..];
-                let more = match (memory.read_some(at, rest), self.view.files) {
+                let more = match (memory.read_some(at, rest), self.files) {
                     (0, Some(files)) => unmapped::read(guest, &process, files, at, rest)?,
                     (more, _) => more,
                 };

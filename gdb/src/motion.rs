@@ -162,14 +162,10 @@ impl Debuggee<'_, '_> {
     }
 
     fn go_back(&mut self, from: Position, listener: &mut dyn Listener) -> Result<Outcome, Error> {
-        let mut found = None;
-        let mut wanted = |cursor: &mut Cursor<'_>, stop: &Stop| {
-            let outcome = self.view.outcome(cursor, stop);
-            found = outcome.or(found);
-            outcome.is_some()
-        };
-        let stop = self.cursor.run_back(from, &mut wanted, listener)?;
-        Ok(stop.and(found).unwrap_or(Outcome::Start))
+        let view = &self.view;
+        let wanted = |cursor: &Cursor<'_>, stop: &Stop| view.outcome(cursor, stop);
+        let found = self.cursor.run_back(from, &wanted, listener)?;
+        Ok(found.map_or(Outcome::Start, |(_, outcome)| outcome))
     }
 
     fn step_back(&mut self, tid: u32, listener: &mut dyn Listener) -> Result<Outcome, Error> {
@@ -192,11 +188,11 @@ impl Debuggee<'_, '_> {
         // The thread's last instruction in user mode is the one before it last left user mode.
         loop {
             self.cursor.stop_at_mode_changes(node, true);
-            let mut wanted = |cursor: &mut Cursor<'_>, _: &Stop| {
-                let running = self.view.running(cursor);
-                running.is_some_and(|(running, is_user)| running.tid == tid && !is_user)
+            let view = &self.view;
+            let wanted = |cursor: &Cursor<'_>, _: &Stop| {
+                view.running(cursor).filter(|(running, is_user)| running.tid == tid && !is_user)
             };
-            if self.cursor.run_back(from, &mut wanted, listener)?.is_none() {
+            if self.cursor.run_back(from, &wanted, listener)?.is_none() {
                 return Ok(Outcome::Start);
             }
             self.cursor.stop_at_mode_changes(node, false);

@@ -3,8 +3,8 @@
 use everett_cpu::Watchpoint;
 use everett_explorer::search::Path;
 use everett_session::debug::cursor::position::Position;
-use everett_session::debug::cursor::{Aim, Cursor, Stop};
-use everett_session::explore::path_runner::{Marks, PathRunner, Route};
+use everett_session::debug::cursor::{Aim, Cursor, Listener, Stop};
+use everett_session::explore::path_runner::{Interrupted, Marks, PathRunner, Route};
 use everett_session::explore::setting::Setting;
 use everett_session::machines::EngineOptions;
 use everett_symbols::kernel::{Values, symbols_and_values};
@@ -108,19 +108,56 @@ fn stops_are_found_again_backwards(recorded: &Recorded) {
     stops.sort_by_key(|stop| stop.0);
     let mut from = Position { vtime_ns: recorded.end_ns(), node: usize::MAX, count: 0 };
     for stop in stops.iter().rev().take(15) {
-        let found = cursor.run_back(from, &mut |_, _| true, &mut ()).unwrap();
-        assert_eq!(found, Some(Stop::Breakpoint { node: stop.0.node }));
+        let found = cursor.run_back(from, &|_, _| Some(()), &mut ()).unwrap();
+        assert_eq!(found, Some((Stop::Breakpoint { node: stop.0.node }, ())));
         assert_eq!(&here(&cursor, stop.0.node), stop);
         from = stop.0;
     }
-    let first = cursor.run_back(stops[0].0, &mut |_, _| true, &mut ()).unwrap();
+    let first = cursor.run_back(stops[0].0, &|_, _| Some(()), &mut ()).unwrap();
     assert_eq!(first, None);
+    let end = Position { vtime_ns: recorded.end_ns(), node: usize::MAX, count: 0 };
+    long_searches_find_the_same_stops(&mut cursor, end, &stops);
+    searches_end_when_the_operator_wants(&mut cursor, end);
     // The way back has changed nothing.
     for node in 0..2 {
         cursor.set_breakpoints(node, &[]);
     }
     assert_eq!(cursor.seek(Aim::Vtime(recorded.end_ns()), &mut ()).unwrap(), Stop::Reached);
     assert_eq!(cursor.digest(), recorded.marks.last().unwrap().1);
+}
+
+/// Searches that refuse all later stops run on several cores.
+fn long_searches_find_the_same_stops(
+    cursor: &mut Cursor<'_>,
+    end: Position,
+    stops: &[(Position, [u64; 16], u64)],
+) {
+    for stop in stops.iter().step_by(stops.len().div_ceil(8)) {
+        let wanted = |cursor: &Cursor<'_>, at: &Stop| {
+            let position = cursor.position(at.node()?);
+            (position <= stop.0).then_some(position)
+        };
+        let found = cursor.run_back(end, &wanted, &mut ()).unwrap();
+        assert_eq!(found, Some((Stop::Breakpoint { node: stop.0.node }, stop.0)));
+        assert_eq!(&here(cursor, stop.0.node), stop);
+    }
+}
+
+/// Listener that interrupts a move at one of its looks.
+struct Patience(usize);
+
+impl Listener for Patience {
+    fn goes_on(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+}
+
+fn searches_end_when_the_operator_wants(cursor: &mut Cursor<'_>, end: Position) {
+    for looks in [1, 5, 50] {
+        let error = cursor.run_back(end, &|_, _| None::<()>, &mut Patience(looks)).unwrap_err();
+        assert!(error.is::<Interrupted>(), "{error}");
+    }
 }
 
 fn steps_back_undo_steps(recorded: &Recorded) {
@@ -154,8 +191,8 @@ fn the_last_store_is_found(recorded: &Recorded) {
     assert!(cursor.set_watchpoints(DB, &[point]));
     for _ in 0..5 {
         let from = cursor.position(DB);
-        let found = cursor.run_back(from, &mut |_, _| true, &mut ()).unwrap();
-        let Some(Stop::Access { node: DB, hits }) = found else { panic!("{found:?}") };
+        let found = cursor.run_back(from, &|_, _| Some(()), &mut ()).unwrap();
+        let Some((Stop::Access { node: DB, hits }, ())) = found else { panic!("{found:?}") };
         let [hit] = hits[..] else { panic!("{hits:?}") };
         assert!(hit.store && hit.address == address);
         let (position, _, rip) = here(&cursor, DB);

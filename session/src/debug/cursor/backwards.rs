@@ -1,14 +1,8 @@
 //! Moves to any instant, and the search for the last stop before an instant.
 
+use super::pieces::{Found, Search, Wanted};
 use super::position::Position;
 use super::{Aim, Cursor, Listener, Stop};
-
-/// A stop that lies before an instant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
-    position: Position,
-    stop: Stop,
-}
 
 impl Cursor<'_> {
     /// Moves to an instant, forwards or backwards. Breakpoints and watchpoints on the way are ignored, and stay set.
@@ -50,20 +44,23 @@ impl Cursor<'_> {
         Ok(true)
     }
 
-    /// Moves back to the last stop before `from` that `wanted` accepts. A breakpoint's stop is before its instruction,
-    /// and so is a watchpoint's: the watched bytes have their values from before the access. A change of the mode is
-    /// found where the node has retired as many instructions as after the change: after an instruction, but before an
-    /// interrupt or exception. Returns `None`, and moves to
-    /// the start of the timeline, if there is no such stop.
+    /// Moves back to the last stop before `from` for which `wanted` returns a value, and returns both. A breakpoint's
+    /// stop is before its instruction, and so is a watchpoint's: the watched bytes have their values from before the
+    /// access. `wanted` is called after the access. A change of the mode is found where the node has retired as many
+    /// instructions as after the change: after an instruction, but before an interrupt or exception. Returns `None`, and
+    /// moves to the start of the timeline, if there is no such stop.
+    ///
+    /// Long searches run on several cores, and call `wanted` on each. Its value for a stop must depend on nothing but the
+    /// cursor that it gets. The search reports no events and messages to `listener`.
     ///
     /// # Errors
     /// See [`Cursor::run`].
-    pub fn run_back(
+    pub fn run_back<T: Send>(
         &mut self,
         from: Position,
-        wanted: &mut dyn FnMut(&mut Self, &Stop) -> bool,
+        wanted: Wanted<'_, T>,
         listener: &mut dyn Listener,
-    ) -> anyhow::Result<Option<Stop>> {
+    ) -> anyhow::Result<Option<(Stop, T)>> {
         let found = self.run_back_after(0, from, wanted, listener)?;
         if found.is_none() {
             self.restore_first()?;
@@ -76,65 +73,20 @@ impl Cursor<'_> {
     ///
     /// # Errors
     /// See [`Cursor::run`].
-    pub fn run_back_after(
+    pub fn run_back_after<T: Send>(
         &mut self,
         since_ns: u64,
         from: Position,
-        wanted: &mut dyn FnMut(&mut Self, &Stop) -> bool,
+        wanted: Wanted<'_, T>,
         listener: &mut dyn Listener,
-    ) -> anyhow::Result<Option<Stop>> {
-        let mut end_ns = from.vtime_ns.saturating_add(1);
-        for at_ns in self.moments.all_before(end_ns) {
-            if end_ns <= since_ns {
-                break;
-            }
-            self.restore(at_ns)?;
-            if let Some(Found { position, stop }) = self.last_before(from, end_ns, wanted, listener)? {
-                let Position { vtime_ns, node, count } = position;
-                // An access is found after its instruction.
-                let is_access = matches!(stop, Stop::Access { .. });
-                let aim = Aim::Count { node, count: count.saturating_sub(u64::from(is_access)) };
-                self.seek_near(aim, vtime_ns, listener)?;
-                return Ok(Some(stop));
-            }
-            end_ns = at_ns;
-        }
-        Ok(None)
-    }
-
-    /// Runs from here to the vtime `end_ns`, and returns the last stop before `from` that `wanted` accepts. Nodes can be
-    /// ahead of the node at `from`, and of the world's vtime.
-    fn last_before(
-        &mut self,
-        from: Position,
-        end_ns: u64,
-        wanted: &mut dyn FnMut(&mut Self, &Stop) -> bool,
-        listener: &mut dyn Listener,
-    ) -> anyhow::Result<Option<Found>> {
-        let mut last = None;
-        loop {
-            let stop = self.run(Aim::Vtime(end_ns), listener)?;
-            let (Stop::Breakpoint { node } | Stop::Access { node, .. } | Stop::ModeChange { node }) = stop
-            else {
-                return Ok(last);
-            };
-            let position = self.position(node);
-            if is_before(&stop, position, from) && wanted(self, &stop) {
-                last = Some(Found { position, stop });
-            }
-        }
-    }
-}
-
-/// True if a stop lies before an instant: the node at the instant has not reached it, or another node is at an earlier
-/// vtime.
-fn is_before(stop: &Stop, position: Position, from: Position) -> bool {
-    if position.node != from.node {
-        return position < from;
-    }
-    match stop {
-        // The instruction that made the access or the change lies before the stop.
-        Stop::Access { .. } | Stop::ModeChange { .. } => position.count <= from.count,
-        _ => position.count < from.count,
+    ) -> anyhow::Result<Option<(Stop, T)>> {
+        let search = Search::new(&self.moments, since_ns, from, wanted);
+        let Some(Found { position, stop, value }) = self.search(&search, listener)? else { return Ok(None) };
+        let Position { vtime_ns, node, count } = position;
+        // An access is found after its instruction.
+        let is_access = matches!(stop, Stop::Access { .. });
+        let aim = Aim::Count { node, count: count.saturating_sub(u64::from(is_access)) };
+        self.seek_near(aim, vtime_ns, listener)?;
+        Ok(Some((stop, value)))
     }
 }

@@ -7,13 +7,17 @@
 //! - [`position`]: an instant of one node
 //! - [`moments`]: moments along the timeline, within a budget
 //! - [`backwards`]: the last stop before an instant
+//! - [`pieces`]: the search for that stop, on several cores
+//! - `points`: breakpoints, watchpoints and other places where moves stop
 
 mod backwards;
 mod moments;
+pub mod pieces;
+mod points;
 pub mod position;
 
 use anyhow::Context as _;
-use everett_cpu::{Watchpoint, WatchpointHit};
+use everett_cpu::WatchpointHit;
 use everett_explorer::config::GRID_NS;
 use everett_explorer::search::Path;
 use everett_vmm::machine::{self, Until};
@@ -27,6 +31,7 @@ use crate::world::conversation::Phase;
 use crate::world::event::Event;
 use crate::world::timeline::Timeline;
 use moments::Moments;
+use points::Points;
 use position::Position;
 
 /// Vtime between two looks at the operator's wish to interrupt, in nanoseconds.
@@ -73,6 +78,17 @@ pub enum Stop {
     End(String),
 }
 
+impl Stop {
+    /// Returns the node that stopped at a place. `None` if none did.
+    #[must_use]
+    pub fn node(&self) -> Option<usize> {
+        match self {
+            Stop::Breakpoint { node } | Stop::Access { node, .. } | Stop::ModeChange { node } => Some(*node),
+            Stop::Reached | Stop::End(_) => None,
+        }
+    }
+}
+
 /// Observer of a cursor that moves forwards.
 pub trait Listener {
     /// Reports an event. An event is reported when all nodes have reached its vtime.
@@ -107,6 +123,12 @@ pub struct Cursor<'s> {
     end_ns: u64,
     timeline: Timeline,
     moments: Moments,
+    /// Places where moves stop, of each node.
+    points: Vec<Points>,
+    /// Cursors on the same branch that search beside this one. They keep their machines for the next search.
+    helpers: Vec<Cursor<'s>>,
+    /// Vtime at which the cursor must act next ([`Cursor::act`]), in nanoseconds. 0 if that is not known.
+    act_ns: u64,
     /// Vtime at which the checks are given up, if they have begun, in nanoseconds.
     give_up_ns: Option<u64>,
     /// Reason why the timeline cannot continue from where it is.
@@ -115,7 +137,7 @@ pub struct Cursor<'s> {
 
 impl<'s> Cursor<'s> {
     /// Creates a cursor at the root moment of the branch `path`, which ends at the vtime `end_ns`. Moments along the
-    /// timeline may use about `budget_bytes` bytes.
+    /// timeline may use about `budget_bytes` bytes, and so may the machines of searches on further cores.
     ///
     /// # Errors
     /// Returns an error if the machines cannot be created.
@@ -132,17 +154,15 @@ impl<'s> Cursor<'s> {
         timeline.apply_faults(Some(setting.faults(plan)))?;
         timeline.begin_as(first)?;
         timeline.begin(setting.seed)?;
-        let mut cursor = Cursor {
-            setting,
-            path: path.clone(),
-            end_ns,
-            timeline,
-            moments: Moments::new(budget_bytes),
-            give_up_ns: None,
-            over: None,
-        };
+        let mut cursor = Cursor::of(setting, path.clone(), end_ns, timeline, Moments::new(budget_bytes));
         cursor.keep_moment();
         Ok(cursor)
+    }
+
+    fn of(setting: &'s Setting, path: Path, end_ns: u64, timeline: Timeline, moments: Moments) -> Cursor<'s> {
+        let points = timeline.world().nodes().iter().map(|_| Points::default()).collect();
+        let (helpers, act_ns, give_up_ns, over) = (Vec::new(), 0, None, None);
+        Cursor { setting, path, end_ns, timeline, moments, points, helpers, act_ns, give_up_ns, over }
     }
 
     /// Returns the timeline, to look into its machines.
@@ -198,24 +218,9 @@ impl<'s> Cursor<'s> {
         &self.timeline.world().nodes()[node]
     }
 
-    /// Sets a node's breakpoints, linear addresses that replace earlier ones. Returns false if the engine has none.
-    pub fn set_breakpoints(&mut self, node: usize, addresses: &[u64]) -> bool {
-        self.timeline.machine_mut(node).set_breakpoints(addresses)
-    }
-
-    /// Sets a node's watchpoints, which replace earlier ones. Returns false if the engine has none.
-    pub fn set_watchpoints(&mut self, node: usize, points: &[Watchpoint]) -> bool {
-        self.timeline.machine_mut(node).stop_at_accesses(points)
-    }
-
     /// Switches the capture of frames for [`Listener::frames`] on or off.
     pub fn capture(&mut self, on: bool) {
         self.timeline.world_mut().capture(on);
-    }
-
-    /// Makes moves stop where a node's CPU enters or leaves user mode. Returns false if the engine does not see it.
-    pub fn stop_at_mode_changes(&mut self, node: usize, on: bool) -> bool {
-        self.timeline.machine_mut(node).stop_at_mode_changes(on)
     }
 
     /// Moves forwards until `aim` is reached, a breakpoint or watchpoint stops the run, or the timeline ends.
@@ -237,7 +242,10 @@ impl<'s> Cursor<'s> {
                 let is_there = aim == Aim::Vtime(to_ns);
                 return Ok(if is_there { Stop::Reached } else { self.ended("it ends here") });
             }
-            let boundary_ns = self.act(now)?.min(to_ns).min(self.moments.next_after(now)).min(now + LOOK_NS);
+            if now >= self.act_ns {
+                self.act_ns = self.act(now)?;
+            }
+            let boundary_ns = self.act_ns.min(to_ns).min(self.moments.next_after(now)).min(now + LOOK_NS);
             let until = Until { icount: count, ..Until::vtime(boundary_ns) };
             let (stopped, stop) = self.timeline.run_node(node, &until);
             self.unless_failed()?;
@@ -260,7 +268,7 @@ impl<'s> Cursor<'s> {
                 }
                 _ => {}
             }
-            if self.moments.wants(self.timeline.vtime()) {
+            if self.moments.wants(self.timeline.vtime(), self.timeline.icount()) {
                 self.keep_moment();
             }
         }

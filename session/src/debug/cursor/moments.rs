@@ -1,6 +1,7 @@
 //! Moments along a timeline, from which a cursor runs again. They are denser where the cursor last was.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use everett_vmm::world::WorldMoment;
 
@@ -8,9 +9,12 @@ use super::{Aim, Cursor};
 use crate::explore::branch_moment::bytes_beyond;
 use crate::world::timeline::SessionState;
 
-/// Distance in vtime of the moments that a first run leaves, in nanoseconds. Trails have a digest at the same vtimes, so
+/// A first run leaves moments at multiples of this vtime only, in nanoseconds. Trails have a digest at the same vtimes, so
 /// the pages are hashed anyway.
 const EVERY_NS: u64 = 100_000_000;
+/// Least number of instructions of all nodes between two moments that a first run leaves. Machines that mostly wait need
+/// few moments, because running them again is cheap.
+const APART_INSTRUCTIONS: u64 = 8_000_000;
 /// Distances in vtime of the moments before an instant to which the cursor moves, in nanoseconds.
 const BEFORE_NS: [u64; 6] = [50_000_000, 20_000_000, 8_000_000, 3_000_000, 1_000_000, 300_000];
 /// Maximum number of moments, so that choosing one stays cheap.
@@ -18,7 +22,7 @@ const MOMENTS_MAX: usize = 512;
 
 /// A moment of the timeline.
 #[derive(Debug)]
-struct Kept {
+pub(super) struct Kept {
     world: WorldMoment,
     session: SessionState,
     give_up_ns: Option<u64>,
@@ -32,26 +36,48 @@ struct Kept {
 #[derive(Debug)]
 pub(super) struct Moments {
     /// Moments by vtime in nanoseconds. The first is the root moment, which is always kept.
-    kept: BTreeMap<u64, Kept>,
+    kept: BTreeMap<u64, Arc<Kept>>,
     /// Vtimes at which the next run leaves moments.
     wanted: BTreeSet<u64>,
     budget_bytes: u64,
+    /// True if runs leave moments.
+    is_kept: bool,
 }
 
 impl Moments {
     pub(super) fn new(budget_bytes: u64) -> Moments {
-        Moments { kept: BTreeMap::new(), wanted: BTreeSet::new(), budget_bytes }
+        Moments { kept: BTreeMap::new(), wanted: BTreeSet::new(), budget_bytes, is_kept: true }
+    }
+
+    /// Returns no moments, of a cursor that leaves none.
+    pub(super) fn none() -> Moments {
+        Moments { is_kept: false, ..Moments::new(0) }
+    }
+
+    /// Returns the memory that moments may use, in bytes.
+    pub(super) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
     }
 
     /// Returns the vtime after `now` at which the run should stop and leave a moment.
     pub(super) fn next_after(&self, now: u64) -> u64 {
+        if !self.is_kept {
+            return u64::MAX;
+        }
         let regular = (now / EVERY_NS + 1) * EVERY_NS;
         self.wanted.range(now + 1..).next().map_or(regular, |&wanted| wanted.min(regular))
     }
 
-    /// True if the run should leave a moment at this vtime.
-    pub(super) fn wants(&self, now: u64) -> bool {
-        !self.kept.contains_key(&now) && (now.is_multiple_of(EVERY_NS) || self.wanted.contains(&now))
+    /// True if the run should leave a moment at this vtime, at which the nodes have executed this number of instructions.
+    pub(super) fn wants(&self, now: u64, executed: u64) -> bool {
+        let last = self.kept.range(..now).next_back();
+        let is_far = || {
+            let before = last.map_or(0, |(_, last)| last.counts.iter().copied().fold(0, u64::saturating_add));
+            executed.saturating_sub(before) >= APART_INSTRUCTIONS
+        };
+        self.is_kept
+            && !self.kept.contains_key(&now)
+            && (self.wanted.contains(&now) || now.is_multiple_of(EVERY_NS) && is_far())
     }
 
     /// Returns the vtime of the last moment at which `aim` has not been passed.
@@ -65,9 +91,9 @@ impl Moments {
         last.map(|(&vtime_ns, _)| vtime_ns)
     }
 
-    /// Returns the vtimes of all moments before `vtime_ns`, the latest first.
-    pub(super) fn all_before(&self, vtime_ns: u64) -> Vec<u64> {
-        self.kept.range(..vtime_ns).rev().map(|(&at, _)| at).collect()
+    /// Returns all moments before `vtime_ns` with their vtimes, the latest first.
+    pub(super) fn all_before(&self, vtime_ns: u64) -> impl Iterator<Item = (u64, Arc<Kept>)> {
+        self.kept.range(..vtime_ns).rev().map(|(&at, kept)| (at, Arc::clone(kept)))
     }
 
     /// Returns the number of instructions that a node has retired at the root moment.
@@ -103,19 +129,24 @@ impl Cursor<'_> {
         let before = self.moments.kept.range(..now).next_back();
         let bytes = before.map_or(0, |(_, before)| bytes_beyond(&world, &before.world));
         let kept = Kept { world, session, give_up_ns: self.give_up_ns, counts, bytes };
-        self.moments.kept.insert(now, kept);
+        self.moments.kept.insert(now, Arc::new(kept));
         self.moments.thin(now);
     }
 
     /// Restores the moment at the vtime `at_ns`.
     pub(super) fn restore(&mut self, at_ns: u64) -> anyhow::Result<()> {
-        let Some(kept) = self.moments.kept.get(&at_ns) else {
+        let Some(kept) = self.moments.kept.get(&at_ns).map(Arc::clone) else {
             anyhow::bail!("there is no moment at {at_ns} ns");
         };
+        self.restore_kept(&kept)
+    }
+
+    /// Restores a moment of this cursor or of another one on the same branch.
+    pub(super) fn restore_kept(&mut self, kept: &Kept) -> anyhow::Result<()> {
         self.setting.launcher.go_to(&mut self.timeline, &kept.world, kept.session.clone())?;
         let plan = self.setting.fates().plan(self.timeline.path());
         self.timeline.apply_faults(Some(self.setting.faults(plan)))?;
-        (self.give_up_ns, self.over) = (kept.give_up_ns, None);
+        (self.act_ns, self.give_up_ns, self.over) = (0, kept.give_up_ns, None);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Moves that stop at code: continues to breakpoints, system calls and source lines.
 
+use std::sync::{Mutex, PoisonError};
+
 use everett_inspect::Kernel;
 use everett_symbols::lines::SourcePlace;
 
@@ -16,8 +18,8 @@ use crate::debug::questions::syscalls::{BEGIN, beginning};
 use crate::inside::machine::MachineRam;
 use crate::probes::code::{Code, View};
 
-/// Function that accepts stops.
-type Accept<'a> = &'a mut dyn FnMut(&mut Code<'_>, &Cursor<'_>, &Stop) -> bool;
+/// Function that accepts stops: it returns a value for those where a move should end.
+type Accept<'a, T> = &'a (dyn Fn(&mut Code<'_>, &Cursor<'_>, &Stop) -> Option<T> + Sync);
 
 impl Debugger<'_> {
     /// Removes all breakpoints and watchpoints from the machines. The debugger keeps its own.
@@ -29,41 +31,55 @@ impl Debugger<'_> {
     }
 
     /// Moves to the next stop that `accept` accepts, up to the vtime `limit_ns`, or to the last one before here that is
-    /// not before `limit_ns`. Returns its node. Without such a stop, the timeline is at `limit_ns` or, backwards,
-    /// anywhere.
-    fn move_to_stop(
+    /// not before `limit_ns`. Returns its node and what `accept` returned. Without such a stop, the timeline is at
+    /// `limit_ns` or, backwards, anywhere.
+    fn move_to_stop<T: Send>(
         &mut self,
         direction: Direction,
         limit_ns: u64,
-        accept: Accept<'_>,
-    ) -> anyhow::Result<Option<usize>> {
-        let from = self.place();
-        let Debugger { cursor, code, interrupted, nodes, .. } = self;
-        let Some(code) = code else { return Err(no_breakpoints()) };
-        let mut listener = Unless(*interrupted);
-        let stop = match direction {
-            Direction::Backwards => {
-                let mut wanted = |cursor: &mut Cursor<'_>, stop: &Stop| accept(code, cursor, stop);
-                cursor.run_back_after(limit_ns, from, &mut wanted, &mut listener)?
-            }
+        accept: Accept<'_, T>,
+    ) -> anyhow::Result<Option<(usize, T)>> {
+        match direction {
             Direction::Forwards => {
-                let starts: Vec<_> = (0..nodes.len()).map(|node| cursor.position(node)).collect();
-                loop {
-                    let stop = cursor.run(Aim::Vtime(limit_ns), &mut listener)?;
-                    match stop {
-                        Stop::Reached | Stop::End(_) => break None,
-                        // The node stands at a breakpoint already.
-                        Stop::Breakpoint { node } if cursor.position(node) == starts[node] => {}
-                        stop if accept(code, cursor, &stop) => break Some(stop),
-                        _ => {}
-                    }
-                }
+                self.move_to_next(limit_ns, &mut |code, cursor, stop| accept(code, cursor, stop))
             }
+            Direction::Backwards => {
+                let from = self.place();
+                let Debugger { cursor, code: Some(code), interrupted, .. } = self else {
+                    return Err(no_breakpoints());
+                };
+                // Several cores search.
+                let code = Mutex::new(code);
+                let wanted = |cursor: &Cursor<'_>, stop: &Stop| {
+                    let mut code = code.lock().unwrap_or_else(PoisonError::into_inner);
+                    Some((stop.node()?, accept(&mut code, cursor, stop)?))
+                };
+                let found = cursor.run_back_after(limit_ns, from, &wanted, &mut Unless(*interrupted))?;
+                Ok(found.map(|(_, found)| found))
+            }
+        }
+    }
+
+    /// Moves to the next stop that `accept` accepts, up to the vtime `limit_ns`.
+    fn move_to_next<T>(
+        &mut self,
+        limit_ns: u64,
+        accept: &mut dyn FnMut(&mut Code<'_>, &Cursor<'_>, &Stop) -> Option<T>,
+    ) -> anyhow::Result<Option<(usize, T)>> {
+        let Debugger { cursor, code: Some(code), interrupted, nodes, .. } = self else {
+            return Err(no_breakpoints());
         };
-        Ok(stop.and_then(|stop| match stop {
-            Stop::Breakpoint { node } | Stop::Access { node, .. } | Stop::ModeChange { node } => Some(node),
-            Stop::Reached | Stop::End(_) => None,
-        }))
+        let mut listener = Unless(*interrupted);
+        let starts: Vec<_> = (0..nodes.len()).map(|node| cursor.position(node)).collect();
+        loop {
+            let stop = cursor.run(Aim::Vtime(limit_ns), &mut listener)?;
+            let Some(node) = stop.node() else { return Ok(None) };
+            let stands = matches!(stop, Stop::Breakpoint { .. }) && cursor.position(node) == starts[node];
+            let accepted = if stands { None } else { accept(code, cursor, &stop) };
+            if let Some(value) = accepted {
+                return Ok(Some((node, value)));
+            }
+        }
     }
 
     /// Stands at an instruction of a node, and looks at the thread that runs there.
@@ -105,24 +121,19 @@ impl Debugger<'_> {
             }
             let kernel = self.kernel;
             let points = std::mem::take(&mut self.points);
-            let mut hit = None;
-            let mut accept = |code: &mut Code<'_>, cursor: &Cursor<'_>, stop: &Stop| {
-                let here = match stop {
-                    Stop::Breakpoint { node } => {
-                        points.at_code(code, kernel, cursor, *node).map(|n| (n, None))
-                    }
-                    Stop::Access { node, hits } => {
-                        points.at_store(kernel, cursor, *node, hits).map(|(n, hit)| (n, Some(hit)))
-                    }
-                    _ => None,
-                };
-                hit = here.or(hit);
-                here.is_some()
+            let accept = |code: &mut Code<'_>, cursor: &Cursor<'_>, stop: &Stop| match stop {
+                Stop::Breakpoint { node } => {
+                    points.at_code(code, kernel, cursor, *node).map(|number| (number, None))
+                }
+                Stop::Access { node, hits } => {
+                    points.at_store(kernel, cursor, *node, hits).map(|(number, hit)| (number, Some(hit)))
+                }
+                _ => None,
             };
-            let found = self.move_to_stop(direction, limit_ns, &mut accept);
+            let found = self.move_to_stop(direction, limit_ns, &accept);
             self.points = points;
             self.clear_stops();
-            if let (Some(node), Some((number, store))) = (found?, hit) {
+            if let Some((node, (number, store))) = found? {
                 // A stop in the last moment's part can still lie before the entry.
                 let is_nearer = match direction {
                     Direction::Forwards => true,
@@ -167,25 +178,21 @@ impl Debugger<'_> {
         if !self.cursor.set_breakpoints(node, &[address]) {
             return Err(no_breakpoints());
         }
-        let mut call = None;
-        let mut accept = |_: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
+        let accept = |_: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
             let ram = MachineRam(cursor.timeline().machine(node));
-            let place = Place::of(kernel, &ram, cursor.position(node));
-            let begun = place.and_then(|place| beginning(&place, STRING_BYTES));
-            let Some((_, begun)) = begun.filter(|(thread, _)| pid.is_none_or(|pid| pid == thread.pid)) else {
-                return false;
-            };
-            call = Some(format!("{}({})", begun.name, begun.arguments.join(", ")));
-            true
+            let place = Place::of(kernel, &ram, cursor.position(node))?;
+            let (thread, begun) = beginning(&place, STRING_BYTES)?;
+            let is_it = pid.is_none_or(|pid| pid == thread.pid);
+            is_it.then(|| format!("{}({})", begun.name, begun.arguments.join(", ")))
         };
-        let found = self.move_to_stop(direction, self.limit(direction), &mut accept);
+        let found = self.move_to_stop(direction, self.limit(direction), &accept);
         self.clear_stops();
         match found? {
             None => self.move_to_edge(direction),
-            Some(node) => {
+            Some((node, call)) => {
                 self.at = At::Node(node);
                 let mut stopped = self.stopped_at(Reason::Syscall);
-                stopped.text = call;
+                stopped.text = Some(call);
                 Ok(Answer::Stopped(Box::new(stopped)))
             }
         }
@@ -203,13 +210,14 @@ impl Debugger<'_> {
             Direction::Forwards => {
                 let mut last = here;
                 let mut accept = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
-                    let Some(line) = line_at(code, kernel, cursor, (node, pid)) else { return false };
+                    let line = line_at(code, kernel, cursor, (node, pid))?;
                     // Several instructions can begin statements of a line.
                     let is_other = Some(&line) != last.as_ref();
                     last = Some(line);
-                    is_other
+                    is_other.then_some(())
                 };
-                self.move_to_stop(direction, self.cursor.end_ns(), &mut accept)
+                let found = self.move_to_next(self.cursor.end_ns(), &mut accept);
+                found.map(|found| found.map(|(node, ())| node))
             }
             Direction::Backwards => self.move_to_line_before((node, pid), here),
         };
@@ -233,27 +241,21 @@ impl Debugger<'_> {
         here: Option<SourcePlace>,
     ) -> anyhow::Result<Option<usize>> {
         let kernel = self.kernel;
-        let mut line = None;
-        let mut is_other = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
-            let it = line_at(code, kernel, cursor, (node, pid)).filter(|it| Some(it) != here.as_ref());
-            let is_other = it.is_some();
-            line = it.or(line.take());
-            is_other
+        let other = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
+            line_at(code, kernel, cursor, (node, pid)).filter(|it| Some(it) != here.as_ref())
         };
-        if self.move_to_stop(Direction::Backwards, 0, &mut is_other)?.is_none() {
-            return Ok(None);
-        }
+        let Some((_, line)) = self.move_to_stop(Direction::Backwards, 0, &other)? else { return Ok(None) };
         // This is the line's last statement. The first one follows the last statement of another line.
         self.at = At::Node(node);
         let last = self.origin();
-        let mut is_before = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
-            line_at(code, kernel, cursor, (node, pid)).is_some_and(|it| Some(&it) != line.as_ref())
+        let before = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
+            line_at(code, kernel, cursor, (node, pid)).filter(|it| *it != line)
         };
-        if self.move_to_stop(Direction::Backwards, 0, &mut is_before)?.is_some() {
-            let mut is_line = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
-                line_at(code, kernel, cursor, (node, pid)).is_some()
+        if self.move_to_stop(Direction::Backwards, 0, &before)?.is_some() {
+            let mut at_line = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
+                line_at(code, kernel, cursor, (node, pid))
             };
-            if self.move_to_stop(Direction::Forwards, self.cursor.end_ns(), &mut is_line)?.is_some() {
+            if self.move_to_next(self.cursor.end_ns(), &mut at_line)?.is_some() {
                 return Ok(Some(node));
             }
         }

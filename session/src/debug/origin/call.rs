@@ -25,7 +25,7 @@ const NOT_LOOKED_FOR: &str =
 
 /// Returns the number of bytes before the wanted ones and the number of bytes that a call still has, from its first two
 /// arguments. `None` if the call does not have the wanted bytes.
-type Wants<'w> = dyn FnMut(&Guest<'_>, u64, u64) -> Option<(u64, u64)> + 'w;
+type Wants<'w> = dyn Fn(&Guest<'_>, u64, u64) -> Option<(u64, u64)> + Sync + 'w;
 
 /// Calls `look` with the guest of a machine.
 fn look<T>(
@@ -50,7 +50,7 @@ impl Search<'_, '_> {
                 && distance < sending.rest;
             is_it.then_some((distance, sending.rest))
         };
-        let found = self.call(pending, &SEND, &mut |guest, first, second| {
+        let found = self.call(pending, &SEND, &|guest, first, second| {
             guest.sending(first, second).ok().as_ref().and_then(distance)
         })?;
         let Some((distance, rest)) = found else {
@@ -82,7 +82,7 @@ impl Search<'_, '_> {
             let distance = offset.checked_sub(writing.offset)?;
             (writing.path == path && distance < writing.rest).then_some((distance, writing.rest))
         };
-        let found = self.call(pending, &WRITE, &mut |guest, first, second| {
+        let found = self.call(pending, &WRITE, &|guest, first, second| {
             guest.writing(first, second).ok().as_ref().and_then(distance)
         })?;
         let Some((distance, rest)) = found else {
@@ -121,7 +121,7 @@ impl Search<'_, '_> {
         &mut self,
         pending: &Pending,
         names: &[&str],
-        wanted: &mut Wants<'_>,
+        wanted: &Wants<'_>,
     ) -> anyhow::Result<Option<(u64, u64)>> {
         let node = pending.position.node;
         let Some(address) = names.iter().find_map(|name| self.kernel.address_of(name)) else {
@@ -132,21 +132,17 @@ impl Search<'_, '_> {
             bail!("this engine has no breakpoints; use the engine soft");
         }
         let kernel = self.kernel;
-        let mut last = None;
-        let mut is_wanted = |cursor: &mut Cursor<'_>, stop: &Stop| {
+        let is_wanted = |cursor: &Cursor<'_>, stop: &Stop| {
             if *stop != (Stop::Breakpoint { node }) {
-                return false;
+                return None;
             }
             let machine = cursor.timeline().machine(node);
             let gpr = machine.cpu().gpr;
-            let found = look(kernel, machine, |guest| Ok(wanted(guest, gpr[RDI], gpr[RSI])));
-            let found = found.ok().flatten();
-            last = found.or(last);
-            found.is_some()
+            look(kernel, machine, |guest| Ok(wanted(guest, gpr[RDI], gpr[RSI]))).ok().flatten()
         };
-        let stop = self.cursor.run_back(pending.position, &mut is_wanted, self.listener)?;
+        let found = self.cursor.run_back(pending.position, &is_wanted, self.listener)?;
         self.clear();
-        Ok(stop.and(last))
+        Ok(found.map(|(_, call)| call))
     }
 
     /// Adds the step of a system call that took bytes from a buffer, and looks for the stores to the buffer. `(distance,

@@ -90,23 +90,19 @@ impl Search<'_, '_> {
         if !self.cursor.set_watchpoints(node, &points) {
             bail!("this engine has no watchpoints; use the engine soft");
         }
-        let mut last = None;
-        let mut is_wanted = |cursor: &mut Cursor<'_>, stop: &Stop| {
-            let Stop::Access { node: there, hits } = stop else { return false };
+        let is_wanted = |cursor: &Cursor<'_>, stop: &Stop| {
+            let Stop::Access { node: there, hits } = stop else { return None };
             if *there != node {
-                return false;
+                return None;
             }
             let machine = cursor.timeline().machine(node);
             let met = hits.iter().rev().filter(|hit| hit.store);
             let met = met.filter_map(|hit| Some((hit.address, target.met(machine, hit)?))).next();
-            let is_it = met.is_some();
-            if let Some((start, (range, in_store))) = met {
-                last = Some((start.wrapping_add(in_store), range, target.read(machine)));
-            }
-            is_it
+            let (start, (range, in_store)) = met?;
+            Some((start.wrapping_add(in_store), range, target.read(machine)))
         };
-        let stop = self.cursor.run_back(from, &mut is_wanted, self.listener)?;
-        let (Some(_), Some((stored_at, range, after))) = (stop, last) else {
+        let found = self.cursor.run_back(from, &is_wanted, self.listener)?;
+        let Some((_, (stored_at, range, after))) = found else {
             self.clear();
             return Ok(None);
         };

@@ -1,0 +1,269 @@
+//! The search for the last stop before an instant, on several cores.
+//!
+//! The moments divide the timeline into pieces, which need not wait for each other: each begins at its moment. The
+//! cursor searches them from the latest to the earliest. If that takes long, helpers take pieces too. These are cursors
+//! on the same branch with machines of their own. The stop in the latest piece is the result, whichever was found first,
+//! so the result is the same with any number of helpers.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use everett_explorer::search::Path;
+
+use super::moments::{Kept, Moments};
+use super::position::Position;
+use super::{Aim, Cursor, Listener, Stop};
+use crate::explore::path_runner::Interrupted;
+use crate::explore::setting::Setting;
+
+/// Function that accepts stops: it returns a value for those that the caller wants.
+pub type Wanted<'w, T> = &'w (dyn Fn(&Cursor<'_>, &Stop) -> Option<T> + Sync);
+
+/// Maximum number of helpers of a cursor.
+const HELPERS_MAX: usize = 15;
+/// Number of instructions after which a search asks for helpers. A shorter search ends before helpers have their
+/// machines.
+const ALONE_INSTRUCTIONS: u64 = 30_000_000;
+/// Time between two looks at the operator's wish to interrupt while helpers still run.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A part of the timeline, from a moment to the next.
+struct Piece {
+    kept: Arc<Kept>,
+    end_ns: u64,
+}
+
+/// A search, with the work that is left of it.
+pub(super) struct Search<'w, T> {
+    /// All pieces, the latest first.
+    pieces: Vec<Piece>,
+    from: Position,
+    wanted: Wanted<'w, T>,
+    /// Number of the first piece that nobody has taken.
+    next: AtomicUsize,
+    /// Number of the latest piece in which a stop was found. Earlier pieces have higher numbers, and do not matter any
+    /// more.
+    latest: AtomicUsize,
+    /// True if the operator has interrupted the search, or if it has failed.
+    is_over: AtomicBool,
+}
+
+/// The last stop in a piece that the search accepts.
+pub(super) struct Found<T> {
+    pub(super) position: Position,
+    pub(super) stop: Stop,
+    pub(super) value: T,
+}
+
+/// A stop with the number of its piece. `None` if nothing was found.
+type Result<T> = anyhow::Result<Option<(usize, Found<T>)>>;
+
+impl<'w, T> Search<'w, T> {
+    /// Returns a search in the pieces before `from` that do not end before the vtime `since_ns`.
+    pub(super) fn new(
+        moments: &Moments,
+        since_ns: u64,
+        from: Position,
+        wanted: Wanted<'w, T>,
+    ) -> Search<'w, T> {
+        let mut end_ns = from.vtime_ns.saturating_add(1);
+        let mut pieces = Vec::new();
+        for (at_ns, kept) in moments.all_before(end_ns) {
+            if end_ns <= since_ns {
+                break;
+            }
+            pieces.push(Piece { kept, end_ns });
+            end_ns = at_ns;
+        }
+        let latest = AtomicUsize::new(pieces.len());
+        Search { pieces, from, wanted, next: AtomicUsize::new(0), latest, is_over: AtomicBool::new(false) }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// True if a piece can still change the result.
+    fn needs(&self, piece: usize) -> bool {
+        !self.is_over() && piece < self.latest.load(Ordering::Relaxed)
+    }
+
+    /// Takes the next piece.
+    fn take(&self) -> Option<usize> {
+        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|piece| self.needs(*piece))
+    }
+
+    /// Returns the number of pieces that nobody has taken.
+    fn left(&self) -> usize {
+        self.pieces.len().saturating_sub(self.next.load(Ordering::Relaxed))
+    }
+}
+
+/// Listener to the run of one piece. Ends the run when the piece does not matter any more.
+struct InPiece<'p, T> {
+    search: &'p Search<'p, T>,
+    piece: usize,
+    listener: &'p mut dyn Listener,
+}
+
+impl<T> Listener for InPiece<'_, T> {
+    fn goes_on(&mut self) -> bool {
+        if !self.listener.goes_on() {
+            self.search.is_over.store(true, Ordering::Relaxed);
+        }
+        self.search.needs(self.piece)
+    }
+}
+
+impl<'s> Cursor<'s> {
+    /// Returns the last stop that a search accepts. The timeline is anywhere then.
+    pub(super) fn search<T: Send>(
+        &mut self,
+        search: &Search<'_, T>,
+        listener: &mut dyn Listener,
+    ) -> anyhow::Result<Option<Found<T>>> {
+        let mut found = self.work(search, ALONE_INSTRUCTIONS, listener)?;
+        if found.is_none() && !search.is_over() {
+            let results = self.work_with_helpers(search, listener);
+            let results = results.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+            found = results.into_iter().flatten().min_by_key(|(piece, _)| *piece);
+        }
+        if search.is_over() {
+            return Err(Interrupted.into());
+        }
+        Ok(found.map(|(_, found)| found))
+    }
+
+    /// Searches all pieces that are left. Returns the results of this cursor and of each helper.
+    fn work_with_helpers<T: Send>(
+        &mut self,
+        search: &Search<'_, T>,
+        listener: &mut dyn Listener,
+    ) -> Vec<Result<T>> {
+        let (setting, path, end_ns) = (self.setting, self.path.clone(), self.end_ns);
+        let points = self.points.clone();
+        let count = self.affordable_helpers().min(search.left().saturating_sub(1));
+        let mut known = std::mem::take(&mut self.helpers);
+        let mut results = Vec::with_capacity(count + 1);
+        thread::scope(|scope| {
+            let (send, receive) = mpsc::channel();
+            let (path, points) = (&path, &points);
+            for _ in 0..count {
+                let (send, known) = (send.clone(), known.pop());
+                scope.spawn(move || {
+                    let helper = known.map_or_else(|| Cursor::helper(setting, path.clone(), end_ns), Ok);
+                    // Without machines for another helper, the search takes longer.
+                    let Ok(mut helper) = helper else { return };
+                    helper.set_points(points);
+                    let result = helper.work(search, u64::MAX, &mut ());
+                    // The receiver is gone only if its thread panics.
+                    let _ = send.send((helper, result));
+                });
+            }
+            drop(send);
+            results.push(self.work(search, u64::MAX, listener));
+            loop {
+                match receive.recv_timeout(LOOK) {
+                    Ok((helper, result)) => {
+                        // A helper whose machines have failed is of no use any more.
+                        if result.is_ok() {
+                            known.push(helper);
+                        }
+                        results.push(result);
+                    }
+                    Err(RecvTimeoutError::Timeout) if listener.goes_on() => {}
+                    Err(RecvTimeoutError::Timeout) => search.is_over.store(true, Ordering::Relaxed),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        });
+        self.helpers = known;
+        results
+    }
+
+    /// Searches pieces until one has a stop, none is left, or about `instructions_max` instructions were executed.
+    fn work<T>(
+        &mut self,
+        search: &Search<'_, T>,
+        instructions_max: u64,
+        listener: &mut dyn Listener,
+    ) -> Result<T> {
+        let mut executed = 0_u64;
+        while executed < instructions_max {
+            let Some(number) = search.take() else { break };
+            let piece = &search.pieces[number];
+            self.restore_kept(&piece.kept)?;
+            let before = self.timeline.icount();
+            let mut listener = InPiece { search, piece: number, listener: &mut *listener };
+            match self.last_in(piece, search, &mut listener) {
+                Ok(None) => {}
+                Ok(Some(found)) => {
+                    search.latest.fetch_min(number, Ordering::Relaxed);
+                    return Ok(Some((number, found)));
+                }
+                // A later piece has a stop, or the search is over.
+                Err(error) if error.is::<Interrupted>() => break,
+                Err(error) => {
+                    search.is_over.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+            executed = executed.saturating_add(self.timeline.icount().saturating_sub(before));
+        }
+        Ok(None)
+    }
+
+    /// Runs from a piece's moment to its end, and returns the last stop that the search accepts. Nodes can be ahead of the
+    /// node at [`Search::from`], and of the world's vtime.
+    fn last_in<T>(
+        &mut self,
+        piece: &Piece,
+        search: &Search<'_, T>,
+        listener: &mut dyn Listener,
+    ) -> anyhow::Result<Option<Found<T>>> {
+        let mut last = None;
+        loop {
+            let stop = self.run(Aim::Vtime(piece.end_ns), listener)?;
+            let Some(node) = stop.node() else { return Ok(last) };
+            let position = self.position(node);
+            if !is_before(&stop, position, search.from) {
+                continue;
+            }
+            if let Some(value) = (search.wanted)(self, &stop) {
+                last = Some(Found { position, stop, value });
+            }
+        }
+    }
+
+    /// Creates a helper. Its timeline is at the root moment.
+    fn helper(setting: &'s Setting, path: Path, end_ns: u64) -> anyhow::Result<Cursor<'s>> {
+        let timeline = setting.launcher.resume(&setting.ready)?;
+        Ok(Cursor::of(setting, path, end_ns, timeline, Moments::none()))
+    }
+
+    /// Returns the number of helpers for which there are cores and for whose machines the budget suffices.
+    fn affordable_helpers(&self) -> usize {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let of_world = self.setting.launcher.nodes().map(|node| node.memory_bytes);
+        let bytes = of_world.fold(0, u64::saturating_add).max(1);
+        let affordable = usize::try_from(self.moments.budget_bytes() / bytes).unwrap_or(usize::MAX);
+        (cores - 1).min(HELPERS_MAX).min(affordable)
+    }
+}
+
+/// True if a stop lies before an instant: the node at the instant has not reached it, or another node is at an earlier
+/// vtime.
+fn is_before(stop: &Stop, position: Position, from: Position) -> bool {
+    if position.node != from.node {
+        return position < from;
+    }
+    match stop {
+        // The instruction that made the access or the change lies before the stop.
+        Stop::Access { .. } | Stop::ModeChange { .. } => position.count <= from.count,
+        _ => position.count < from.count,
+    }
+}
