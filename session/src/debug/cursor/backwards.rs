@@ -81,7 +81,12 @@ impl Cursor<'_> {
         listener: &mut dyn Listener,
     ) -> anyhow::Result<Option<(Stop, T)>> {
         let search = Search::new(&self.moments, since_ns, from, wanted);
-        let Some(Found { position, stop, value }) = self.search(&search, listener)? else { return Ok(None) };
+        let Some(Found { position, stop, value, near }) = self.search(&search, listener)? else {
+            return Ok(None);
+        };
+        if let Some((at_ns, kept)) = near {
+            self.keep(at_ns, kept);
+        }
         let Position { vtime_ns, node, count } = position;
         // An access is found after its instruction.
         let is_access = matches!(stop, Stop::Access { .. });

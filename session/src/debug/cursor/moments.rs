@@ -14,7 +14,7 @@ use crate::world::timeline::SessionState;
 const EVERY_NS: u64 = 100_000_000;
 /// Least number of instructions of all nodes between two moments that a first run leaves. Machines that mostly wait need
 /// few moments, because running them again is cheap.
-const APART_INSTRUCTIONS: u64 = 8_000_000;
+const APART_INSTRUCTIONS: u64 = 4_000_000;
 /// Distances in vtime of the moments before an instant to which the cursor moves, in nanoseconds.
 const BEFORE_NS: [u64; 6] = [50_000_000, 20_000_000, 8_000_000, 3_000_000, 1_000_000, 300_000];
 /// Maximum number of moments, so that choosing one stays cheap.
@@ -30,6 +30,13 @@ pub(super) struct Kept {
     counts: Vec<u64>,
     /// Approximate memory in bytes, without the pages shared with the moment before it when this one was taken.
     bytes: u64,
+}
+
+impl Kept {
+    /// Returns the number of instructions that all nodes have executed.
+    pub(super) fn executed(&self) -> u64 {
+        self.counts.iter().copied().fold(0, u64::saturating_add)
+    }
 }
 
 /// All moments of a cursor.
@@ -71,10 +78,8 @@ impl Moments {
     /// True if the run should leave a moment at this vtime, at which the nodes have executed this number of instructions.
     pub(super) fn wants(&self, now: u64, executed: u64) -> bool {
         let last = self.kept.range(..now).next_back();
-        let is_far = || {
-            let before = last.map_or(0, |(_, last)| last.counts.iter().copied().fold(0, u64::saturating_add));
-            executed.saturating_sub(before) >= APART_INSTRUCTIONS
-        };
+        let is_far =
+            || executed.saturating_sub(last.map_or(0, |(_, last)| last.executed())) >= APART_INSTRUCTIONS;
         self.is_kept
             && !self.kept.contains_key(&now)
             && (self.wanted.contains(&now) || now.is_multiple_of(EVERY_NS) && is_far())
@@ -123,14 +128,24 @@ impl Cursor<'_> {
     /// Keeps a moment of the timeline as it is now. All nodes must be at one vtime.
     pub(super) fn keep_moment(&mut self) {
         let now = self.timeline.vtime();
+        let before = self.moments.kept.range(..now).next_back().map(|(_, before)| Arc::clone(before));
+        let kept = Arc::new(self.moment_after(before.as_deref()));
+        self.keep(now, kept);
+    }
+
+    /// Keeps a moment of this cursor or of another one on the same branch.
+    pub(super) fn keep(&mut self, at_ns: u64, kept: Arc<Kept>) {
+        self.moments.kept.insert(at_ns, kept);
+        self.moments.thin(at_ns);
+    }
+
+    /// Returns a moment of the timeline as it is now. All nodes must be at one vtime. `before` is the moment before it.
+    pub(super) fn moment_after(&mut self, before: Option<&Kept>) -> Kept {
         let counts = self.timeline.world().nodes().iter().map(|node| node.retired()).collect();
         let session = self.timeline.save();
         let world = self.timeline.world_mut().moment(&self.setting.pool);
-        let before = self.moments.kept.range(..now).next_back();
-        let bytes = before.map_or(0, |(_, before)| bytes_beyond(&world, &before.world));
-        let kept = Kept { world, session, give_up_ns: self.give_up_ns, counts, bytes };
-        self.moments.kept.insert(now, Arc::new(kept));
-        self.moments.thin(now);
+        let bytes = before.map_or(0, |before| bytes_beyond(&world, &before.world));
+        Kept { world, session, give_up_ns: self.give_up_ns, counts, bytes }
     }
 
     /// Restores the moment at the vtime `at_ns`.

@@ -23,6 +23,10 @@ use crate::explore::setting::Setting;
 /// Function that accepts stops: it returns a value for those that the caller wants.
 pub type Wanted<'w, T> = &'w (dyn Fn(&Cursor<'_>, &Stop) -> Option<T> + Sync);
 
+/// Vtime between two points in a piece at which a search can take a moment, in nanoseconds.
+const PART_NS: u64 = 20_000_000;
+/// Least number of instructions between two moments in a piece.
+const PART_INSTRUCTIONS: u64 = 10_000_000;
 /// Maximum number of helpers of a cursor.
 const HELPERS_MAX: usize = 15;
 /// Number of instructions after which a search asks for helpers. A shorter search ends before helpers have their
@@ -57,6 +61,8 @@ pub(super) struct Found<T> {
     pub(super) position: Position,
     pub(super) stop: Stop,
     pub(super) value: T,
+    /// The last moment in the piece before the stop, with its vtime in nanoseconds: from there, the stop is near.
+    pub(super) near: Option<(u64, Arc<Kept>)>,
 }
 
 /// A stop with the number of its piece. `None` if nothing was found.
@@ -225,16 +231,25 @@ impl<'s> Cursor<'s> {
         search: &Search<'_, T>,
         listener: &mut dyn Listener,
     ) -> anyhow::Result<Option<Found<T>>> {
-        let mut last = None;
+        let (mut last, mut near, mut executed) = (None, None, piece.kept.executed());
         loop {
-            let stop = self.run(Aim::Vtime(piece.end_ns), listener)?;
+            let part_ns = (self.vtime() / PART_NS + 1) * PART_NS;
+            let stop = self.run(Aim::Vtime(piece.end_ns.min(part_ns)), listener)?;
+            if stop == Stop::Reached && part_ns < piece.end_ns {
+                let now = self.timeline.icount();
+                if now.saturating_sub(executed) >= PART_INSTRUCTIONS {
+                    near = Some((part_ns, Arc::new(self.moment_after(Some(&piece.kept)))));
+                    executed = now;
+                }
+                continue;
+            }
             let Some(node) = stop.node() else { return Ok(last) };
             let position = self.position(node);
             if !is_before(&stop, position, search.from) {
                 continue;
             }
             if let Some(value) = (search.wanted)(self, &stop) {
-                last = Some(Found { position, stop, value });
+                last = Some(Found { position, stop, value, near: near.clone() });
             }
         }
     }
