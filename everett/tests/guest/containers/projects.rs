@@ -13,6 +13,8 @@ use crate::support::shown;
 /// Example with a compose file and a planted defect.
 struct Project {
     folder: &'static str,
+    /// Names of its images.
+    images: &'static [&'static str],
     /// Environment variable, and the value that turns the defect off.
     control: (&'static str, &'static str),
     /// Part of the finding's text.
@@ -27,6 +29,9 @@ struct Project {
     verified: Option<&'static str>,
 }
 
+/// Images of the example `compose-networks`.
+const NETWORKS: [&str; 2] = ["python", "redis"];
+
 /// Number of runs that this test compares. `docs/compose.md` has figures for longer comparisons.
 const RUNS: &str = "3";
 
@@ -34,6 +39,7 @@ const RUNS: &str = "3";
 fn a_shop_that_acknowledges_early_loses_orders() {
     Project {
         folder: "compose-web",
+        images: &["python", "redis", "postgres"],
         control: ("ACKNOWLEDGE", "committed"),
         finding: "check orders ended with exit status 1",
         branches: 40,
@@ -48,6 +54,7 @@ fn a_shop_that_acknowledges_early_loses_orders() {
 fn a_loader_that_tries_again_credits_twice() {
     Project {
         folder: "compose-store",
+        images: &["python"],
         control: ("DEDUPLICATE", "yes"),
         finding: "check balances ended with exit status 1",
         branches: 40,
@@ -62,6 +69,7 @@ fn a_loader_that_tries_again_credits_twice() {
 fn a_gateway_between_two_networks_accepts_what_it_drops() {
     Project {
         folder: "compose-networks",
+        images: &NETWORKS,
         control: ("WHEN_SLOW", "refuse"),
         finding: "check orders ended with exit status 1",
         branches: 60,
@@ -77,7 +85,7 @@ fn a_gateway_between_two_networks_accepts_what_it_drops() {
 #[test]
 fn the_gateway_loses_orders_only_when_the_back_is_cut_off() {
     let folder = examples().join("compose-networks");
-    images(&folder);
+    images(&folder, &NETWORKS);
     let plans = tempfile::tempdir().unwrap();
     for (between, is_found) in [("customer", false), ("ledger", true)] {
         let plan = format!(
@@ -101,7 +109,7 @@ fn the_gateway_loses_orders_only_when_the_back_is_cut_off() {
 impl Project {
     fn test(&self) {
         let folder = examples().join(self.folder);
-        images(&folder);
+        images(&folder, self.images);
         let runs = tempfile::tempdir().unwrap();
         let run = text(&runs.path().join("run")).to_owned();
         let explore: [&str; 4] = ["explore", "compose.yaml", "--seed", "1"];
@@ -154,29 +162,46 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("examples")
 }
 
-/// Makes the images of an example, or does nothing if the current scripts have made them already. Only one thread
-/// makes images at a time.
-fn images(folder: &Path) {
+/// Makes images of an example, or does nothing if the current scripts have made them already. An image that several
+/// examples have is made once. Only one thread makes images at a time.
+fn images(folder: &Path, names: &[&str]) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let web = examples().join("compose-web");
     let mut scripts = blake3::Hasher::new();
-    for path in [
-        folder.join("images.sh"),
-        examples().join("compose-web/images.sh"),
-        examples().join("compose-web/postgres-entrypoint.sh"),
-    ] {
-        scripts.update(&fs::read(path).unwrap());
+    for script in ["images.sh", "postgres-entrypoint.sh"] {
+        scripts.update(&fs::read(web.join(script)).unwrap());
     }
     let scripts = scripts.finalize().to_hex().to_string();
-    let made = folder.join("images/made-by");
-    if fs::read_to_string(&made).is_ok_and(|known| known == scripts) {
-        return;
+    for name in names {
+        let made = folder.join(format!("images/{name}-made-by"));
+        if fs::read_to_string(&made).is_ok_and(|known| known == scripts) {
+            continue;
+        }
+        let store = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compose-images").join(&scripts);
+        let image = store.join(name);
+        if !image.exists() {
+            make_image(&web.join("images.sh"), &store, name);
+        }
+        let images = folder.join("images");
+        fs::create_dir_all(&images).unwrap();
+        let _ = fs::remove_dir_all(images.join(name));
+        let copied = Command::new("cp").arg("-R").arg(&image).arg(&images).status().expect("cp");
+        assert!(copied.success(), "{}", image.display());
+        fs::write(&made, &scripts).unwrap();
     }
+}
+
+/// Makes an image with a script, in a folder that appears when the image is complete.
+fn make_image(script: &Path, store: &Path, name: &str) {
     let tools = tools().folder_of(&["mmdebstrap", "umoci"]);
     let path = format!("{}:{}", text(&tools), std::env::var("PATH").unwrap_or_default());
-    let output = Command::new("sh").arg(folder.join("images.sh")).env("PATH", path).output().expect("sh");
+    fs::create_dir_all(store).unwrap();
+    let unfinished = tempfile::tempdir_in(store).unwrap();
+    let output = Command::new("sh").arg(script).arg(unfinished.path()).arg(name).env("PATH", path).output();
+    let output = output.expect("sh");
     assert!(output.status.success(), "{}", shown(&output));
-    fs::write(&made, scripts).unwrap();
+    fs::rename(unfinished.path().join(name), store.join(name)).unwrap();
 }
 
 /// Runs the program in a folder, with an environment variable if one is given.
