@@ -37,7 +37,7 @@ pub struct Module {
     orc: Option<Orc>,
 }
 
-/// What may still be read for all modules.
+/// Reads that are still allowed for all modules.
 struct Left {
     rows: usize,
     symbols: usize,

@@ -1,4 +1,4 @@
-//! What pipes, eventfds and epoll instances hold.
+//! Contents of pipes, eventfds and epoll instances.
 
 use crate::files::OpenFile;
 use crate::limits::{PIPE_BUFFERS_MAX, WATCHES_MAX};

@@ -25,7 +25,7 @@ const SLICE_NS: u64 = 50_000_000;
 pub struct Fork {
     stage: Arc<Stage>,
     fork: session::Fork,
-    /// What the explorer has observed before the fork.
+    /// Observations of the explorer before the fork.
     before: Inherited,
     observed: Observed,
 }

@@ -194,7 +194,7 @@ fn observed_files(guest: Guest<'_>) -> BTreeMap<u32, BTreeSet<String>> {
     facts
 }
 
-/// What the guest printed.
+/// Output of the guest.
 #[derive(Default)]
 struct Reported {
     /// Facts about sockets: the namespace, the table, and the fact.

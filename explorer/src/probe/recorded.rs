@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What the declaration of a probe says about its hits.
+/// Rule of a probe's declaration about its hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// True if a hit can violate the probe.

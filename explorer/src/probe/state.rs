@@ -35,7 +35,7 @@ pub struct Process {
 /// Effects of a hit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Effects {
-    /// What happened instead, if the hit violates the probe.
+    /// Text of the violation, if the hit violates the probe.
     pub violated: Option<String>,
     /// New value of the state variable, if it has changed.
     pub variable: Option<String>,

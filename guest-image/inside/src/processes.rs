@@ -1,4 +1,4 @@
-//! What `/proc` says about all processes.
+//! All processes, as `/proc` describes them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

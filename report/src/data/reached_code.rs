@@ -18,7 +18,7 @@ pub struct ReachedCode {
     pub passing: u64,
     /// Reason why the replays ended.
     pub why: ReplaysEnd,
-    /// What was replayed, as a sentence.
+    /// Sentence that names the replayed branches.
     pub sentence: String,
     /// Programs in descending order of reached functions, then the kernel. Each lists the functions that the fewest
     /// branches reached first.

@@ -51,7 +51,7 @@ pub(crate) struct SceneOfHit<'h> {
     pub(crate) pid: u32,
     /// Thread ID.
     pub(crate) tid: u32,
-    /// What expressions read.
+    /// Machine and process of the hit, from which expressions read values.
     pub(super) scene: HitScene<'h>,
     cpu: &'h CpuRegisters,
     probing: &'h Probing,

@@ -5,7 +5,7 @@ use everett_cpu::{Watchpoint, WatchpointHit};
 use super::Machine;
 use crate::engine::Engine as _;
 
-/// What observers have set on a machine. Moments do not store it.
+/// Settings of a machine's observers. Moments do not store it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Observers {
     watchpoints: Vec<Watchpoint>,

@@ -111,7 +111,7 @@ struct Line<'a> {
     checks: &'a [String],
 }
 
-/// What the image lost.
+/// Data that the image lost.
 #[derive(Serialize)]
 struct LossLine {
     mode: Option<&'static str>,

@@ -78,7 +78,7 @@ impl Stream {
 /// Parts of a stream, in their order.
 #[derive(Debug, Default)]
 struct Parts {
-    /// What is compared of all parts.
+    /// Texts of all parts, one after the other, as they are compared.
     text: Vec<u8>,
     /// The number of the entry that has a part, or in which it begins, and the end of the part in the text.
     ends: Vec<(usize, usize)>,

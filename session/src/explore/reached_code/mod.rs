@@ -138,7 +138,7 @@ struct Collecting<'r> {
     stop: &'r (dyn Fn() -> bool + Sync),
 }
 
-/// What a branch's timeline reached up to its end, and the findings that it showed.
+/// Code that a branch's timeline reached up to its end, and the findings that it showed.
 #[derive(Debug, Clone, Default)]
 struct Inherited {
     reached: Arc<Reached>,

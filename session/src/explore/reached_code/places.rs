@@ -47,11 +47,11 @@ pub(super) struct Collector<'c> {
     programs: &'c Programs,
     /// Vtime at which the branch's segment ends, in nanoseconds. Checks run after it.
     segment_end_ns: u64,
-    /// What the current step reached. A runner reports edges before the vtime of their step.
+    /// Edges that the current step reached. A runner reports edges before the vtime of their step.
     step: Reached,
-    /// What the segment reached. Branches that extend this one reach it, too.
+    /// Edges that the segment reached. Branches that extend this one reach it, too.
     pub(super) segment: Reached,
-    /// What the checks reached.
+    /// Edges that the checks reached.
     pub(super) checks: Reached,
     stop: &'c dyn Fn() -> bool,
 }

@@ -36,7 +36,7 @@ pub(crate) struct Target {
 
 /// Observers of replays, and what they make of each branch.
 pub(crate) trait Job: Sync {
-    /// What a branch passes on to the branches that extend it.
+    /// Results that a branch passes on to the branches that extend it.
     type Inherited: Clone + Default + Send;
     /// Observer of a branch.
     type Watch<'w>: Watch

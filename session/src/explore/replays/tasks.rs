@@ -9,12 +9,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::super::branch_moment::BranchMoment;
 use super::Target;
 
-/// What a branch inherits from the branch that it extends.
+/// Results that a branch inherits from the branch that it extends.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parent<I> {
     /// Moment at the parent's end. `None` at the root moment.
     pub(super) moment: Option<Arc<BranchMoment>>,
-    /// What the job passes on from the parent.
+    /// Results of the parent that the job passes on.
     pub(super) inherited: I,
 }
 
