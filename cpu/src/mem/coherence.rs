@@ -6,26 +6,25 @@
 //! pages that it uses as page tables. A store that changes a present entry of a marked page drops all TLB entries
 //! derived from it. Pages with decoded code have a mark of their own.
 //!
-//! Kernels share the upper half of the address space between processes, so TLB entries for the upper half can survive a
-//! change of CR3 ([`Mem::root_changes`]).
+//! Each mark `TABLE` names its owners: whose entries were derived from the page. Kernels share the upper half of the
+//! address space between processes, so entries of the kernel survive a change of CR3, and those of an address space
+//! wait until the guest enters it again ([`Mem::root_changes`]).
 //!
-//! **Invariant.** A page has the mark `TABLE` if a live TLB entry was derived from the page. It also has the mark if a
-//! page walk used it to translate the address of code in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)),
-//! even if the TLB entry is gone. If a page has a content number, which identifies its bytes, it has the mark `CODE`. A
+//! **Invariant.** A page has the mark `TABLE`, and an owner among its owners, if a live TLB entry of this owner was
+//! derived from the page. It also has the mark if a page walk used it to translate the address of code in the owner's
+//! current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry is gone. If a page has a content number, which identifies its bytes, it has the mark `CODE`. A
 //! page with either mark has no write tag in the TLB, i.e. no entry that permits stores, so every store to the page
 //! takes the slow path.
 
+use super::spaces::Spaces;
+use super::tlb::{KERNEL, Mode, Owners, owner_of};
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;
 
 /// Mark of a page from which code was decoded.
 pub(super) const CODE: u8 = 1;
-/// Mark of a page that a page walk used as a paging structure for an address in the lower half of the address space.
-const TABLE_BELOW: u8 = 2;
-/// Mark of a page that a page walk used as a paging structure for an address in the upper half.
-const TABLE_ABOVE: u8 = 8;
-/// Mask of both paging-structure marks.
-pub(super) const TABLE: u8 = TABLE_BELOW | TABLE_ABOVE;
+/// Mark of a page that a page walk used as a paging structure.
+pub(super) const TABLE: u8 = 2;
 /// Mark of a page that was written since [`Mem::take_dirty`] last returned the written pages.
 pub(super) const DIRTY: u8 = 4;
 
@@ -36,11 +35,6 @@ const ROOT_LEVEL: u32 = 4;
 /// First address of the upper half.
 const ABOVE: u64 = 0xffff << 48 | 1 << 47;
 
-/// True if a canonical address lies in the upper half of the address space.
-fn is_above(va: u64) -> bool {
-    va >= ABOVE
-}
-
 #[derive(Debug)]
 pub(super) struct Marks {
     bits: Zeroed<u8>,
@@ -50,8 +44,12 @@ pub(super) struct Marks {
     content_before: Zeroed<u64>,
     /// For each page with the mark `TABLE`, the first address that it maps plus its level, or `MANY`.
     table_use: Zeroed<u64>,
+    /// For each page with the mark `TABLE`, the owners of entries that were derived from it.
+    owners: Zeroed<Owners>,
     tables: Vec<u32>,
     dirty: Vec<u32>,
+    /// For each page, the owners of its write tags in the epoch of `write_epoch`.
+    writers: Zeroed<Owners>,
     /// For each page, the value of `epoch` when the page last got a write tag.
     write_epoch: Zeroed<u32>,
     /// Epoch of the write tags: starts at 1, and increases at every flush of the whole TLB. Write tags older than the
@@ -67,8 +65,10 @@ impl Marks {
             content: Zeroed::new(n),
             content_before: Zeroed::new(n),
             table_use: Zeroed::new(n),
+            owners: Zeroed::new(n),
             tables: Vec::new(),
             dirty: Vec::new(),
+            writers: Zeroed::new(n),
             write_epoch: Zeroed::new(n),
             epoch: 1,
         }
@@ -103,35 +103,40 @@ impl Mem {
             self.forbid_writes(page);
         }
     }
-    /// Marks a page of RAM as a paging structure of `level` (1 is the lowest), which a page walk for `va` used.
-    pub(super) fn mark_table(&mut self, gpa: u64, level: u32, va: u64) {
+    /// Marks a page of RAM as a paging structure of `level` (1 is the lowest), which a page walk for `va` in `mode` used.
+    pub(super) fn mark_table(&mut self, gpa: u64, level: u32, va: u64, mode: Mode) {
         let page = (gpa >> 12) as usize;
         let span = va & !((1u64 << (12 + 9 * level)) - 1) | u64::from(level);
-        let half = if is_above(va) { TABLE_ABOVE } else { TABLE_BELOW };
-        let before = self.marks.bits[page];
-        self.marks.bits[page] = before | half;
-        if before & TABLE == 0 {
-            self.marks.table_use[page] = span;
+        let owner = self.tlb.owner(mode);
+        if self.marks.bits[page] & TABLE == 0 {
+            self.marks.bits[page] |= TABLE;
+            (self.marks.table_use[page], self.marks.owners[page]) = (span, owner);
             self.marks.tables.push(page as u32);
             self.forbid_writes(page);
-        } else if self.marks.table_use[page] != span {
+            return;
+        }
+        self.marks.owners[page] |= owner;
+        if self.marks.table_use[page] != span {
             self.marks.table_use[page] = MANY;
         }
     }
     fn forbid_writes(&mut self, page: usize) {
         if std::mem::take(&mut self.marks.write_epoch[page]) == self.marks.epoch {
-            self.tlb.drop_writes_to(self.ram.base_address() + ((page as u64) << 12));
+            let host = self.ram.base_address() + ((page as u64) << 12);
+            self.tlb.drop_writes_to(host, self.marks.writers[page]);
         }
     }
-    /// Returns true if the page may get a write tag: it is dirty and has neither `CODE` nor `TABLE`. The caller then
-    /// adds the tag, so the page's write epoch is updated here.
+    /// Returns true if the page may get a write tag in the current mode: it is dirty and has neither `CODE` nor `TABLE`.
+    /// The caller then adds the tag, so the page's write epoch is updated here.
     pub(super) fn allow_write_tag(&mut self, gpa: u64) -> bool {
         let page = (gpa >> 12) as usize;
-        if self.marks.bits[page] & (CODE | TABLE | DIRTY) == DIRTY {
-            self.marks.write_epoch[page] = self.marks.epoch;
-            return true;
+        if self.marks.bits[page] & (CODE | TABLE | DIRTY) != DIRTY {
+            return false;
         }
-        false
+        let before = std::mem::replace(&mut self.marks.write_epoch[page], self.marks.epoch);
+        let others = if before == self.marks.epoch { self.marks.writers[page] } else { 0 };
+        self.marks.writers[page] = others | self.tlb.owner(self.tlb.mode());
+        true
     }
     /// Does the bookkeeping for a write to a page by the CPU or a device. [`Mem::entry_changed`] handles changes of
     /// paging entries.
@@ -162,36 +167,68 @@ impl Mem {
     }
     /// Drops everything derived from the paging entry at `gpa`, which was present and has changed.
     pub(super) fn entry_changed(&mut self, gpa: u64) {
-        let used = self.marks.table_use[(gpa >> 12) as usize];
+        let page = (gpa >> 12) as usize;
+        let (used, owners) = (self.marks.table_use[page], self.marks.owners[page]);
         if used != MANY && used & 7 == 1 {
-            self.tlb.drop_page((used & !0xfff) + ((gpa & 0xff8) << 9));
+            self.tlb.drop_page((used & !0xfff) + ((gpa & 0xff8) << 9), owners);
         } else {
-            self.flush_tlb();
+            self.drop_entries(owners);
         }
     }
     /// Handles a change of the root of the page tables. Kernels map the same upper half into every address space. If
-    /// both roots have equal entries for the upper half, the TLB entries for the upper half survive: page walks from
-    /// the new root would find the same pages, and all accessed bits that they would set are already set. If the
-    /// entries differ, all TLB entries are dropped.
+    /// both roots have equal entries for the upper half, the kernel's TLB entries survive, unless some are for the lower
+    /// half: page walks from the new root would find the same pages, and all accessed bits that they would set are
+    /// already set. The entries of both address spaces survive, too: their tables are still marked. Otherwise, all
+    /// TLB entries are dropped.
     pub(super) fn root_changes(&mut self, from: u64, to: u64) {
         const HALF: u64 = 2048;
         let are_tables = [from, to].iter().all(|&root| self.ram.contains(root, 2 * HALF));
-        if are_tables && self.ram.same(from + HALF, &self.ram, to + HALF, HALF) {
-            self.tlb.flush_below();
-            self.marks.tables.retain(|&page| {
-                let bits = &mut self.marks.bits[page as usize];
-                *bits &= !TABLE_BELOW;
-                *bits & TABLE != 0
-            });
-            // The remaining TLB entries now count as derived from the new root.
-            self.mark_table(to, ROOT_LEVEL, ABOVE);
-        } else {
+        let is_shared = are_tables
+            && !self.tlb.kernel_has_lower_half()
+            && self.ram.same(from + HALF, &self.ram, to + HALF, HALF);
+        if !is_shared {
             self.flush_tlb();
         }
+        self.enter_space(to);
+        if is_shared {
+            // The kernel's entries now count as derived from the new root.
+            self.mark_table(to, ROOT_LEVEL, ABOVE, Mode::Kernel);
+        }
+    }
+    /// Makes the address space with this root the current one.
+    fn enter_space(&mut self, root: u64) {
+        let (space, is_known) = self.spaces.enter(root);
+        if !is_known {
+            self.drop_entries(owner_of(space));
+        }
+        self.tlb.enter(space);
+    }
+    /// Drops all TLB entries, and forgets all address spaces but the one with this root.
+    pub(super) fn begin_with(&mut self, root: u64) {
+        self.flush_tlb();
+        self.spaces = Spaces::default();
+        self.enter_space(root);
+    }
+    /// Drops all TLB entries of some owners.
+    fn drop_entries(&mut self, owners: Owners) {
+        if owners & KERNEL != 0 {
+            self.flush_tlb();
+            return;
+        }
+        self.tlb.drop_all(owners);
+        let Marks { tables, bits, owners: all, .. } = &mut self.marks;
+        tables.retain(|&page| {
+            let left = &mut all[page as usize];
+            *left &= !owners;
+            if *left == 0 {
+                bits[page as usize] &= !TABLE;
+            }
+            *left != 0
+        });
     }
     /// Drops all TLB entries.
     pub(crate) fn flush_tlb(&mut self) {
-        self.tlb.flush();
+        self.tlb.drop_all(Owners::MAX);
         self.marks.epoch = self.marks.epoch.wrapping_add(1).max(1);
         for page in self.marks.tables.drain(..) {
             self.marks.bits[page as usize] &= !TABLE;

@@ -3,6 +3,7 @@
 //! - [`ram`]: the host mapping that holds guest RAM (raw pointers)
 //! - [`tlb`]: the cache that maps guest-virtual pages to host addresses (raw pointers)
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
+//! - [`spaces`]: address spaces whose TLB entries are kept
 //! - [`coherence`]: marks on physical pages from which the CPU decoded code or filled the TLB, and the effect of stores
 //!   to these pages
 //! - [`access`]: loads and stores of all widths: TLB hits and misses, accesses that cross a page boundary, and MMIO
@@ -24,6 +25,7 @@ mod data_breakpoints;
 mod kind;
 pub(crate) mod mmio;
 mod ram;
+mod spaces;
 pub(crate) mod tlb;
 mod walk;
 mod watchpoints;
@@ -38,6 +40,7 @@ pub use watchpoints::{HITS_MAX, Watchpoint, WatchpointHit};
 use crate::stop::{Fault, Stop, vector};
 use coherence::Marks;
 use mmio::Mmio;
+use spaces::Spaces;
 use tlb::Tlb;
 
 /// Register contents that paging depends on.
@@ -62,6 +65,7 @@ pub(crate) struct Mem {
     pub(crate) paging: PagingControl,
     pub(crate) mmio: Mmio,
     marks: Marks,
+    spaces: Spaces,
     watch: data_breakpoints::DataBreakpoints,
     points: watchpoints::Watchpoints,
     breakpoints: breakpoints::Breakpoints,
@@ -85,6 +89,7 @@ impl Mem {
             paging: PagingControl::default(),
             mmio: Mmio::default(),
             marks,
+            spaces: Spaces::default(),
             watch: data_breakpoints::DataBreakpoints::default(),
             points: watchpoints::Watchpoints::default(),
             breakpoints: breakpoints::Breakpoints::default(),
@@ -97,10 +102,10 @@ impl Mem {
     /// Replaces the register contents that paging depends on, and flushes the TLB.
     pub(crate) fn set_paging(&mut self, new: PagingControl) {
         self.paging = new;
-        self.flush_tlb();
+        self.begin_with(new.cr3 & walk::ADDRESS);
     }
-    /// Replaces CR3 only. TLB entries for the upper half of the address space survive if both root tables
-    /// have equal entries for this half.
+    /// Replaces CR3 only. TLB entries survive if both root tables have equal entries for the upper half of the address
+    /// space.
     pub(crate) fn set_root(&mut self, cr3: u64) {
         let old = std::mem::replace(&mut self.paging.cr3, cr3);
         self.root_changes(old & walk::ADDRESS, cr3 & walk::ADDRESS);

@@ -1,7 +1,9 @@
 //! The software TLB: a cache that maps a page of guest-virtual memory to the host address of its bytes.
 //!
 //! An entry has one tag (the page's address) for each permitted kind of access, so the comparison that finds the page
-//! also checks its permissions. Each [`Mode`] has its own table. CPL, RFLAGS.AC and CR0.AM determine the current mode.
+//! also checks its permissions. CPL, RFLAGS.AC and CR0.AM determine the current [`Mode`]. `Mode::Kernel` has a table of
+//! its own, and the other modes have tables for each of the last address spaces (`super::spaces`), so that a process that
+//! runs again finds its entries.
 //!
 //! **Invariant.** An entry exists only while the paging entries from which it was derived are unchanged;
 //! `super::coherence` ensures this. A page has write tags only if `super::coherence` has marked it as written (dirty),
@@ -46,6 +48,29 @@ pub(crate) const ADDEND: usize = std::mem::offset_of!(Entry, addend);
 pub(crate) const ENTRY_SHIFT: u8 = 5;
 const _: () = assert!(size_of::<Entry>() == 1 << ENTRY_SHIFT);
 
+/// Maximum number of address spaces whose entries are kept.
+pub(crate) const SPACES: usize = 8;
+
+/// Set of owners of TLB entries: bit 0 for the entries of `Mode::Kernel`, and a bit for each address space, whose entries
+/// are those of the other modes.
+pub(crate) type Owners = u16;
+pub(crate) const KERNEL: Owners = 1;
+const _: () = assert!(SPACES < Owners::BITS as usize);
+
+/// Returns the owner of an address space's entries.
+pub(crate) fn owner_of(space: usize) -> Owners {
+    2 << space
+}
+
+/// Numbers of tables: that of `Mode::Kernel`, one that stays empty, and then two for each address space.
+const KERNEL_TABLE: usize = 0;
+const EMPTY_TABLE: usize = 1;
+
+/// Returns the number of an address space's table of `Mode::KernelAc`. The table of `Mode::User` follows it.
+fn tables_of(space: usize) -> usize {
+    2 + 2 * space
+}
+
 const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
 
 /// Number of parts of a table. A flush skips the parts that hold no entries.
@@ -61,26 +86,34 @@ pub(crate) struct Allow {
 
 #[derive(Debug)]
 pub(crate) struct Tlb {
+    /// All tables. Those of an address space are added when it is first entered.
     entries: Vec<Entry>,
     /// Host address of the current mode's first entry. Translated code reads it.
     pub(crate) table: u64,
-    /// Number of entries per mode, minus one. The number is a power of two.
+    /// Number of entries per table, minus one. The number is a power of two.
     mask: usize,
     /// Index of the current mode's first entry.
     base: usize,
     mode: Mode,
-    /// True if every access must miss. All modes then use the table of `Mode::UserAligned`, which stays empty.
+    /// Number of the current address space.
+    space: usize,
+    /// For each mode, the index of its first entry in the current address space.
+    bases: [usize; 4],
+    /// True if every access must miss. All modes then use the empty table.
     bypass: bool,
-    /// For each mode, one bit for each of the 64 parts of its table: set if the part may hold entries.
-    used: [u64; 4],
+    /// For each table, one bit for each of its 64 parts: set if the part may hold entries.
+    used: Vec<u64>,
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
     /// True if the table of `Mode::Kernel` may hold addresses in the lower half of the address space. Also set by fills
-    /// that `bypass` suppresses: code at the address may have run, and this field decides whether `Mode::Kernel` needs a new
-    /// epoch (see `epoch`).
+    /// that `bypass` suppresses: code at the address may have run, and this field decides whether the epoch of
+    /// `Mode::Kernel` (see `epoch`) ends with a change of CR3.
     kernel_below: bool,
-    /// Current epoch of each mode (see `epoch`). No two modes have the same epoch.
+    /// Current epoch of each mode (see `epoch`). No two modes have the same epoch, and no two address spaces have, except
+    /// in `Mode::Kernel`.
     epochs: [u64; 4],
+    /// For each address space, its epochs when it was left, or zeros if they are over.
+    left: [[u64; 4]; SPACES],
     /// Highest epoch number issued so far.
     last_epoch: u64,
     /// Epoch of the current mode. Translated code compares it with the epochs in the tables of recent calls, jumps and
@@ -90,30 +123,33 @@ pub(crate) struct Tlb {
 }
 
 impl Tlb {
-    /// Creates a TLB with `entries` per mode: a power of two, at least two. The lookup takes the entry for the first
+    /// Creates a TLB with `entries` per table: a power of two, at least two. The lookup takes the entry for the first
     /// byte's page and compares its tag with the last byte's page. With at least two entries, neighbouring pages have
     /// different entries, so an access across two pages never matches.
     pub(crate) fn new(entries: usize) -> Tlb {
         assert!(entries.is_power_of_two() && entries > 1);
         let mut tlb = Tlb {
-            entries: vec![EMPTY; entries * 4],
+            entries: Vec::new(),
             table: 0,
             mask: entries - 1,
             base: 0,
             mode: Mode::Kernel,
+            space: 0,
+            bases: [0; 4],
             bypass: false,
-            used: [0; 4],
+            used: Vec::new(),
             part_shift: entries.trailing_zeros().saturating_sub(PARTS.trailing_zeros()),
             kernel_below: false,
             epochs: [0; 4],
+            left: [[0; 4]; SPACES],
             last_epoch: 0,
             epoch: 0,
         };
-        tlb.code_moves(true);
-        tlb.set_mode(Mode::Kernel);
+        tlb.enter(0);
+        tlb.code_moves(Owners::MAX);
         tlb
     }
-    /// Returns the number of entries per mode, minus one.
+    /// Returns the number of entries per table, minus one.
     pub(crate) fn mask(&self) -> usize {
         self.mask
     }
@@ -124,24 +160,58 @@ impl Tlb {
     #[inline(always)]
     pub(crate) fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
-        let table = if self.bypass { Mode::UserAligned } else { mode };
-        self.base = (table as usize) * (self.mask + 1);
+        let of = if self.bypass { Mode::UserAligned } else { mode };
+        self.base = self.bases[of as usize];
         self.table = &raw const self.entries[self.base] as u64;
         // The epoch follows the mode even with `bypass`, because the mode determines which pages are executable.
         self.epoch = self.epochs[mode as usize];
     }
-    /// Begins new epochs, because a linear address may now lead to other code. `Mode::Kernel` gets a new epoch only if
-    /// `kernel` is set.
-    fn code_moves(&mut self, kernel: bool) {
-        for mode in (0..4).filter(|&mode| kernel || mode != Mode::Kernel as usize) {
-            self.last_epoch += 1;
-            self.epochs[mode] = self.last_epoch;
+    /// Returns the owner of a mode's entries in the current address space.
+    pub(crate) fn owner(&self, mode: Mode) -> Owners {
+        if mode == Mode::Kernel { KERNEL } else { owner_of(self.space) }
+    }
+    /// Makes an address space the current one. It still has the entries that it had when it was left, unless they were
+    /// dropped.
+    pub(crate) fn enter(&mut self, space: usize) {
+        self.left[self.space] = self.epochs;
+        self.space = space;
+        let (tables, size) = (tables_of(space), self.mask + 1);
+        if self.used.len() < tables + 2 {
+            self.used.resize(tables + 2, 0);
+            self.entries.resize((tables + 2) * size, EMPTY);
+        }
+        self.bases = [KERNEL_TABLE, tables, tables + 1, EMPTY_TABLE].map(|table| table * size);
+        let left = self.left[space];
+        for mode in [Mode::KernelAc, Mode::User, Mode::UserAligned].map(|mode| mode as usize) {
+            self.epochs[mode] = left[mode];
+        }
+        if left[Mode::User as usize] == 0 {
+            self.code_moves(owner_of(space));
         }
         self.set_mode(self.mode);
     }
-    /// Begins new epochs for all modes, because the contents of a page of code have changed.
+    /// Begins new epochs for the code of some owners, because a linear address may now lead to other code.
+    fn code_moves(&mut self, owners: Owners) {
+        for (space, left) in self.left.iter_mut().enumerate() {
+            if owners & owner_of(space) != 0 {
+                *left = [0; 4];
+            }
+        }
+        for mode in [Mode::Kernel, Mode::KernelAc, Mode::User, Mode::UserAligned] {
+            if owners & self.owner(mode) != 0 {
+                self.last_epoch += 1;
+                self.epochs[mode as usize] = self.last_epoch;
+            }
+        }
+        self.set_mode(self.mode);
+    }
+    /// Begins new epochs for all owners, because the contents of a page of code have changed.
     pub(crate) fn code_changes(&mut self) {
-        self.code_moves(true);
+        self.code_moves(Owners::MAX);
+    }
+    /// True if the table of `Mode::Kernel` may have entries for the lower half of the address space.
+    pub(crate) fn kernel_has_lower_half(&self) -> bool {
+        self.kernel_below
     }
     /// Makes every access miss while `on` is true.
     pub(crate) fn bypass(&mut self, on: bool) {
@@ -160,8 +230,8 @@ impl Tlb {
     #[inline(always)]
     fn entry(&self, va: u64) -> &Entry {
         debug_assert!(self.index(va) < self.entries.len());
-        // SAFETY: `base` is mode * (mask + 1) with mode < 4, and the masked page number is at most `mask`. Each of the
-        // 4 tables has mask + 1 entries.
+        // SAFETY: `base` is a table's number times mask + 1, and the masked page number is at most `mask`. Each table up to
+        // those of the current address space has mask + 1 entries (`enter`).
         unsafe { self.entries.get_unchecked(self.index(va)) }
     }
     /// Loads a `T`. Returns `None` unless the `T` lies within one page of which the TLB permits reads.
@@ -239,7 +309,7 @@ impl Tlb {
         let page = va & PAGE_MASK;
         let tag = |on: bool| if on { page } else { NONE };
         let i = self.index(va);
-        self.used[self.mode as usize] |= 1 << ((i - self.base) >> self.part_shift);
+        self.used[self.base >> self.mask.count_ones()] |= 1 << ((i - self.base) >> self.part_shift);
         self.entries[i] = Entry {
             read: tag(allow.read),
             write: tag(allow.write),
@@ -247,21 +317,21 @@ impl Tlb {
             addend: host.wrapping_sub(page),
         };
     }
-    /// Drops the entries for one page in all modes.
-    pub(crate) fn drop_page(&mut self, va: u64) {
-        self.code_moves(self.kernel_below || (va as i64) < 0);
+    /// Drops some owners' entries for one page.
+    pub(crate) fn drop_page(&mut self, va: u64, owners: Owners) {
+        self.code_moves(owners);
         let page = va & PAGE_MASK;
         let slot = (va >> 12) as usize & self.mask;
-        for mode in 0..4 {
-            let e = &mut self.entries[mode * (self.mask + 1) + slot];
+        for table in tables(owners, self.used.len()) {
+            let e = &mut self.entries[table * (self.mask + 1) + slot];
             if e.read == page || e.write == page || e.exec == page {
                 *e = EMPTY;
             }
         }
     }
-    /// Drops the write tags of all entries that map the page at this host address.
-    pub(crate) fn drop_writes_to(&mut self, host: u64) {
-        self.for_each_used(|e| {
+    /// Drops the write tags of some owners' entries that map the page at this host address.
+    pub(crate) fn drop_writes_to(&mut self, host: u64, owners: Owners) {
+        self.for_each_used(owners, |e| {
             if e.write != NONE && e.write.wrapping_add(e.addend) == host {
                 e.write = NONE;
             }
@@ -269,32 +339,36 @@ impl Tlb {
     }
     /// Drops all write tags.
     pub(crate) fn drop_writes(&mut self) {
-        self.for_each_used(|e| e.write = NONE);
+        self.for_each_used(Owners::MAX, |e| e.write = NONE);
     }
-    fn for_each_used(&mut self, mut each: impl FnMut(&mut Entry)) {
-        for (mode, entries) in self.entries.chunks_mut(self.mask + 1).enumerate() {
+    fn for_each_used(&mut self, owners: Owners, mut each: impl FnMut(&mut Entry)) {
+        let size = self.mask + 1;
+        for table in tables(owners, self.used.len()).filter(|&table| self.used[table] != 0) {
+            let entries = &mut self.entries[table * size..][..size];
             for (n, part) in entries.chunks_mut(1 << self.part_shift).enumerate() {
-                if self.used[mode] & 1 << n != 0 {
+                if self.used[table] & 1 << n != 0 {
                     part.iter_mut().for_each(&mut each);
                 }
             }
         }
     }
-    /// Drops all entries.
-    pub(crate) fn flush(&mut self) {
-        self.code_moves(true);
-        self.clear();
+    /// Drops all entries of some owners.
+    pub(crate) fn drop_all(&mut self, owners: Owners) {
+        self.code_moves(owners);
+        self.for_each_used(owners, |e| *e = EMPTY);
+        for table in tables(owners, self.used.len()) {
+            self.used[table] = 0;
+        }
+        self.kernel_below &= owners & KERNEL == 0;
     }
-    fn clear(&mut self) {
-        self.for_each_used(|e| *e = EMPTY);
-        (self.used, self.kernel_below) = ([0; 4], false);
-    }
-    /// Drops all entries except those of `Mode::Kernel` for the upper half of the address space. If that mode may also
-    /// have entries for the lower half, drops all entries.
-    pub(crate) fn flush_below(&mut self) {
-        self.code_moves(self.kernel_below);
-        let kept = if self.kernel_below { 0 } else { std::mem::take(&mut self.used[Mode::Kernel as usize]) };
-        self.clear();
-        self.used[Mode::Kernel as usize] = kept;
-    }
+}
+
+/// Returns the numbers of some owners' tables, of `count` tables in all.
+fn tables(owners: Owners, count: usize) -> impl Iterator<Item = usize> {
+    let is_owned = move |table: &usize| match *table {
+        KERNEL_TABLE => owners & KERNEL != 0,
+        EMPTY_TABLE => false,
+        of_space => owners & owner_of((of_space - tables_of(0)) / 2) != 0,
+    };
+    (0..count).filter(is_owned)
 }

@@ -147,7 +147,7 @@ impl Mem {
         {
             return Err(Stop::Single);
         }
-        self.set_accessed(&leaf, va, access == Access::Write);
+        self.set_accessed(&leaf, va, access == Access::Write, mode);
         if mode == self.tlb.mode() && self.ram.contains(leaf.gpa & !0xfff, 4096) {
             if self.page_is_watched(va) {
                 (allow.read, allow.write) = (false, false);
@@ -168,7 +168,7 @@ impl Mem {
         })
     }
 
-    fn set_accessed(&mut self, leaf: &Leaf, va: u64, write: bool) {
+    fn set_accessed(&mut self, leaf: &Leaf, va: u64, write: bool, mode: Mode) {
         for i in 0..leaf.levels {
             let at = leaf.entry_gpa[i];
             let last = i + 1 == leaf.levels;
@@ -178,7 +178,7 @@ impl Mem {
                 self.note_write(at);
                 self.ram.store(at, entry | want);
             }
-            self.mark_table(at, 4 - i as u32, va);
+            self.mark_table(at, 4 - i as u32, va, mode);
         }
         if write && self.ram.contains(leaf.gpa, 1) {
             self.note_dirty_only(leaf.gpa);

@@ -244,3 +244,115 @@ fn random_switches_are_the_same_whatever_the_caches() {
         });
     }
 }
+
+/// Guest-physical address of the first of `MANY` groups of tables: a root, and the tables below it that map ELSEWHERE.
+const GROUPS: u64 = 0x8_0000;
+/// Length of a group in bytes.
+const GROUP: u64 = 0x4000;
+/// Number of address spaces. There are more than the CPU keeps entries of.
+const MANY: u64 = 12;
+
+/// Returns a guest with `MANY` roots. Each has tables of its own for the lower half.
+fn crowd(seed: u64) -> (Guest, u64) {
+    let (mut g, other) = guest();
+    for page in 0..8 {
+        g.map(ABOVE + page * 0x1000, DATA + page * 0x1000, P | W);
+    }
+    for page in 0..16 {
+        g.put(DATA + page * 0x1000, seed << 32 | page);
+    }
+    for n in 0..MANY {
+        let root = GROUPS + n * GROUP;
+        g.ram.copy_within(other as usize..other as usize + 4096, root as usize);
+        g.put(root + (ELSEWHERE >> 39 & 0x1ff) * 8, (root + 0x1000) | P | W);
+        g.put(root + 0x1000, (root + 0x2000) | P | W);
+        g.put(root + 0x2000, (root + 0x3000) | P | W);
+        for page in 0..8 {
+            g.put(root + 0x3000 + page * 8, (DATA + (n + page) % 16 * 0x1000) | P | W);
+        }
+    }
+    (g, other)
+}
+
+/// Random switches between many processes. The kernel changes tables of the current and of other processes at each
+/// level, so that two processes share tables at times.
+#[test]
+fn random_switches_between_many_processes_are_the_same_whatever_the_caches() {
+    for seed in 1..=8u64 {
+        let (mut g, other) = crowd(seed);
+        let upper = KERNEL + g.entry(ABOVE, 1);
+        let done = above(g, other, |a| {
+            let again = a.create_label();
+            a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
+            a.mov(r11d, 1_500)?;
+            a.set_label(again)?;
+            a.mov(rax, 6_364_136_223_846_793_005u64)?;
+            a.imul_2(r8, rax)?;
+            a.add(r8, 1)?;
+            a.mov(rcx, r8)?;
+            a.shr(rcx, 33)?;
+            // In 12 of 16 iterations, enters a process.
+            let stays = a.create_label();
+            a.mov(eax, ecx)?;
+            a.and(eax, 15)?;
+            a.cmp(eax, MANY as i32)?;
+            a.jae(stays)?;
+            a.shl(eax, GROUP.trailing_zeros() as i32)?;
+            a.add(eax, GROUPS as i32)?;
+            a.mov(cr3, rax)?;
+            a.set_label(stays)?;
+            // In 5 of 16 iterations, changes an entry of a table of any process, or of the kernel's table for ABOVE.
+            a.mov(eax, ecx)?;
+            a.shr(eax, 4)?;
+            a.and(eax, 7)?;
+            a.shl(eax, GROUP.trailing_zeros() as i32)?;
+            a.mov(r9, KERNEL + GROUPS)?;
+            a.add(r9, rax)?;
+            a.mov(r10, upper)?;
+            a.mov(edx, ecx)?;
+            a.shr(edx, 11)?;
+            a.and(edx, 7)?;
+            a.mov(eax, ecx)?;
+            a.shr(eax, 7)?;
+            a.and(eax, 15)?;
+            let changed = a.create_label();
+            for kind in 0..5 {
+                let next = a.create_label();
+                a.cmp(eax, kind)?;
+                a.jne(next)?;
+                match kind {
+                    // Exchanges a table with that of the process with which this one makes a pair.
+                    0 => a.xor(qword_ptr(r9 + (ELSEWHERE >> 39 & 0x1ff) as i32 * 8), GROUP as i32)?,
+                    1 => a.xor(qword_ptr(r9 + 0x1000), GROUP as i32)?,
+                    2 => a.xor(qword_ptr(r9 + 0x2000), GROUP as i32)?,
+                    3 => a.xor(qword_ptr(r9 + rdx * 8 + 0x3000), 0x1000)?,
+                    _ => a.xor(qword_ptr(r10 + rdx * 8), 0x1000)?,
+                }
+                a.jmp(changed)?;
+                a.set_label(next)?;
+            }
+            a.set_label(changed)?;
+            a.mov(eax, ecx)?;
+            a.shr(eax, 14)?;
+            a.and(eax, 7)?;
+            a.shl(eax, 12)?;
+            a.mov(r10, ABOVE)?;
+            a.add(rbx, qword_ptr(r10 + rax))?;
+            a.mov(qword_ptr(r10 + rax + 8), rbx)?;
+            a.stac()?;
+            // Pages of ABOVE and ELSEWHERE compete for entries, so ABOVE is read in 1 of 8 iterations only.
+            let below = a.create_label();
+            a.test(ecx, 0xe_0000)?;
+            a.jnz(below)?;
+            a.sub(rbx, qword_ptr(r10 + rax))?;
+            a.set_label(below)?;
+            a.mov(r10, ELSEWHERE)?;
+            a.add(rbx, qword_ptr(r10 + rax))?;
+            a.mov(qword_ptr(r10 + rax), rbx)?;
+            a.clac()?;
+            a.dec(r11d)?;
+            a.jnz(again)
+        });
+        assert_eq!(done.state.gpr[11], 0, "the guest did not run to its end");
+    }
+}
