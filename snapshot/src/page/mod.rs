@@ -3,10 +3,12 @@
 //! A page is 4 KiB of content with its BLAKE3 hash, behind a counted reference ([`PageRef`]). A [`Pool`] creates pages
 //! and stores each content once. A page of zeroes has no [`PageRef`] and no hash.
 //!
+//! - `hashes`: hashes of several pages at once
 //! - `pool`: the table of live pages
 //!
 //! A page does not contain its page number. The collections of pages (images and trees) store the numbers.
 
+mod hashes;
 mod pool;
 
 use std::fmt;

@@ -53,11 +53,13 @@ impl Machine {
 
     /// Hashes the pages that were written since the last call.
     pub(crate) fn update_memory_hashes(&mut self) {
-        for page in self.take_written_pages() {
-            // An engine reports only pages of RAM.
-            let Some(content) = self.ram.page(page) else { continue };
-            // A page of zeroes has no hash. A page that is zero again thus equals one that was never written.
-            self.digest.memory.set(page, PageHash::of_nonzero(content), self.memory.hash(page));
+        let written = self.take_written_pages();
+        // An engine reports only pages of RAM.
+        let written = written.into_iter().filter_map(|page| Some((page, self.ram.page(page)?)));
+        let (pages, contents): (Vec<u64>, Vec<_>) = written.unzip();
+        // A page of zeroes has no hash. A page that is zero again thus equals one that was never written.
+        for (page, hash) in pages.into_iter().zip(PageHash::of_each_nonzero(&contents)) {
+            self.digest.memory.set(page, hash, self.memory.hash(page));
         }
     }
 
