@@ -9,6 +9,7 @@ mod micro {
     mod image;
     mod near;
 
+    mod arithmetic;
     mod branches;
     mod breakpoints;
     mod code;

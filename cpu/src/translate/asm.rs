@@ -33,6 +33,7 @@ pub(super) enum Alu {
 
 /// Condition codes, as in the low four bits of the Jcc opcodes.
 pub(super) const BELOW: u8 = 2;
+pub(super) const ABOVE: u8 = 7;
 pub(super) const EQUAL: u8 = 4;
 pub(super) const NOT_EQUAL: u8 = 5;
 
@@ -193,6 +194,12 @@ impl Asm {
         self.code.push(0xf6);
         self.at(0, base, disp);
         self.code.push(imm);
+    }
+    /// [base + disp] = 1 if condition `cc` holds, else 0, 8 bits. Changes no flags.
+    pub(super) fn store_condition(&mut self, base: Host, disp: i32, cc: u8) {
+        self.rex(false, 0, 0, base.0);
+        self.code.extend_from_slice(&[0x0f, 0x90 | cc]);
+        self.at(0, base, disp);
     }
     /// CF = bit `bit` of [base + disp]. The other flags are undefined.
     pub(super) fn bit_test(&mut self, base: Host, disp: i32, bit: u8) {
@@ -357,6 +364,30 @@ impl Asm {
     pub(super) fn shift_left(&mut self, dst: Host, count: u8) {
         self.on_register(true, 0xc1, 4, dst);
         self.code.push(count);
+    }
+    /// If condition `cc` holds, dst = src, 64 bits. Changes no flags.
+    pub(super) fn copy_if(&mut self, cc: u8, dst: Host, src: Host) {
+        self.on_two_bytes(0x40 | cc, dst, src);
+    }
+    /// dst = number of the lowest bit that is set in src, or of the highest bit with `reverse`. If src is 0, dst is
+    /// undefined. The flags are undefined, except ZF.
+    pub(super) fn bit_scan(&mut self, reverse: bool, dst: Host, src: Host) {
+        self.on_two_bytes(0xbc + u8::from(reverse), dst, src);
+    }
+    /// dst = number of bits that are set in src, 64 bits. The host must have POPCNT.
+    pub(super) fn count_ones(&mut self, dst: Host, src: Host) {
+        self.code.push(0xf3);
+        self.on_two_bytes(0xb8, dst, src);
+    }
+    /// Appends an instruction on two registers of 64 bits with the opcode 0F `opcode`.
+    fn on_two_bytes(&mut self, opcode: u8, dst: Host, src: Host) {
+        self.rex(true, dst.0, 0, src.0);
+        self.code.extend_from_slice(&[0x0f, opcode, 0xc0 | (dst.0 & 7) << 3 | src.0 & 7]);
+    }
+    /// Divides RDX and RAX by `divisor`: RAX = quotient, RDX = remainder, in `1 << log2` bytes (4 or 8). The flags are
+    /// undefined. The quotient must fit, because the host would raise #DE otherwise.
+    pub(super) fn divide(&mut self, signed: bool, log2: u8, divisor: Host) {
+        self.on_register(log2 == 3, 0xf7, 6 + u8::from(signed), divisor);
     }
     /// dst = the low 32 bits of src, sign-extended.
     pub(super) fn extend32(&mut self, dst: Host, src: Host) {

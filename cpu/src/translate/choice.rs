@@ -120,14 +120,10 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Xchg => !names_second_byte(i) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
         Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb => true,
         Mnemonic::Cmpxchg | Mnemonic::Xadd => is_memory(i, 0),
-        // The instructions of the next three match arms are translated only if nothing observes their flags.
-        Mnemonic::Imul => i.op_count() >= 2,
-        Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if !is_immediate(i, 1) => {
-            is_gpr(i, 0) && width(i, 0) >= 4
-        }
+        // Rotations are translated only if nothing observes their flags.
         Mnemonic::Rol | Mnemonic::Ror => is_gpr(i, 0) && width(i, 0) >= 4,
-        Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar => {
-            is_gpr(i, 0) && !names_second_byte(i) && is_immediate(i, 1) && {
+        Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if is_immediate(i, 1) => {
+            is_gpr(i, 0) && !names_second_byte(i) && {
                 let bits = 8 * width(i, 0) as u64;
                 let count = i.immediate(1) & if bits == 64 { 63 } else { 31 };
                 // If the count reaches the width, processors leave some flags undefined.
@@ -156,10 +152,41 @@ fn is_absolute_move(i: &Instruction) -> bool {
     )
 }
 
+/// True if [`Emitter::arithmetic`](super::emitter::Emitter::arithmetic()) translates the instruction.
+pub(super) fn can_be_arithmetic(i: &Instruction, op: &Op) -> bool {
+    let operand = |k: u32| is_gpr(i, k) || is_immediate(i, k) || is_memory(i, k) && is_near_memory(i, op);
+    if !(0..i.op_count()).all(operand) || names_second_byte(i) && !needs_no_prefix(i) {
+        return false;
+    }
+    match i.mnemonic() {
+        Mnemonic::Mul | Mnemonic::Imul => true,
+        Mnemonic::Div | Mnemonic::Idiv | Mnemonic::Bsf | Mnemonic::Bsr => width(i, 0) >= 4,
+        Mnemonic::Popcnt => width(i, 0) >= 4 && std::is_x86_feature_detected!("popcnt"),
+        _ => is_shift_by_cl(i) && is_gpr(i, 0) && !names_second_byte(i),
+    }
+}
+
+/// True for a shift whose count is in CL. If the count is zero, it leaves all flags unchanged.
+fn is_shift_by_cl(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar)
+        && !is_immediate(i, 1)
+}
+
+/// True for a division. It can raise #DE, and leaves all flags unchanged.
+fn is_division(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
+}
+
+/// True for an instruction after which the host's flags are the guest's, except AF.
+fn leaves_flags_in_host(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Bsf | Mnemonic::Bsr | Mnemonic::Popcnt)
+}
+
 /// Decisions about one instruction of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain {
-    /// True if [`Emitter::plain`](super::emitter::Emitter::plain()) translates the instruction.
+    /// True if [`Emitter::plain`](super::emitter::Emitter::plain()) or
+    /// [`Emitter::arithmetic`](super::emitter::Emitter::arithmetic()) translates the instruction.
     pub translated: bool,
     /// True if the instruction's flags must be stored, because a reader may exist that cannot use the host's flags.
     pub seen: bool,
@@ -174,7 +201,8 @@ pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
         let seen = flags_are_seen(n, instructions, &all);
         let writes = i.rflags_modified() & ARITH != 0;
         let told = operation(i).is_some() || !writes;
-        all[n] = Plain { translated: can_be_plain(i, &ops[n]) && (told || !seen), seen };
+        let plain = can_be_plain(i, &ops[n]) && (told || !seen);
+        all[n] = Plain { translated: plain || can_be_arithmetic(i, &ops[n]), seen };
     }
     all
 }
@@ -187,9 +215,11 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
             return true;
         }
         read |= i.rflags_read() & ARITH != 0;
-        // A shift by CL counts as an instruction that writes all flags, although a count of zero leaves them unchanged.
-        // This is safe: a shift by CL is translated only if nothing observes the flags after it. Flags that the shift
-        // left unchanged are then not observed either.
+        // A shift by a count of zero leaves the flags of instruction `n` unchanged. If nothing observes the flags after
+        // the shift, this does not matter, and the shift counts as an instruction that writes all flags.
+        if is_shift_by_cl(i) && plain.seen {
+            return true;
+        }
         if i.rflags_modified() & ARITH == ARITH {
             return read && !leaves_all_in_host(&instructions[n]);
         }
@@ -200,10 +230,11 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
 /// True if a translated instruction leaves all arithmetic flags in the host's flags.
 pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
     match operation(i) {
+        None => leaves_flags_in_host(i),
         Some(Operation::Shl | Operation::Shr | Operation::Sar) => i.immediate(1) == 1,
         // The instruction leaves CF unchanged, and the host's old CF need not be the guest's.
         Some(Operation::Host) if i.rflags_modified() & ARITH != ARITH => false,
-        operation => operation.is_some(),
+        Some(_) => true,
     }
 }
 
@@ -211,8 +242,8 @@ pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
 /// call the instruction's handler (its function in the interpreter).
 fn is_quiet(i: &Instruction, plain: Plain) -> bool {
     let no_memory = (0..i.op_count()).all(|k| !is_memory(i, k));
-    (no_memory || i.mnemonic() == Mnemonic::Lea) && plain.translated
-        || matches!(i.mnemonic(), Mnemonic::Cdqe | Mnemonic::Cwde)
+    (no_memory && !is_division(i) || i.mnemonic() == Mnemonic::Lea) && plain.translated
+        || matches!(i.mnemonic(), Mnemonic::Cdqe | Mnemonic::Cwde | Mnemonic::Cdq | Mnemonic::Cqo)
 }
 
 #[cfg(test)]
@@ -240,10 +271,17 @@ mod tests {
         assert_eq!(choices(&[0x39, 0xd8, 0x0f, 0x9c, 0xc1, 0x01, 0xc8])[0], (false, true));
         // shl eax, 5; setl cl; add eax, ecx: hosts differ in OF, so SETL cannot use the host's flags.
         assert_eq!(choices(&[0xc1, 0xe0, 0x05, 0x0f, 0x9c, 0xc1, 0x01, 0xc8])[0], (true, true));
-        // shl eax, cl and imul eax, ebx are translated only if their flags are not observed.
+        // shl eax, cl and imul eax, ebx are translated even if their flags are observed.
         assert_eq!(choices(&[0xd3, 0xe0, 0x01, 0xc8])[0], (false, true));
-        assert_eq!(choices(&[0xd3, 0xe0])[0], (true, false));
-        assert_eq!(choices(&[0x0f, 0xaf, 0xc3])[0], (true, false));
+        assert_eq!(choices(&[0xd3, 0xe0])[0], (true, true));
+        assert_eq!(choices(&[0x0f, 0xaf, 0xc3])[0], (true, true));
+        // cmp eax, ebx; shl edx, cl: a count of zero leaves the flags of CMP. An addition after the shift hides them.
+        assert_eq!(choices(&[0x39, 0xd8, 0xd3, 0xe2])[0], (true, true));
+        assert_eq!(choices(&[0x39, 0xd8, 0xd3, 0xe2, 0x01, 0xc8])[0], (false, true));
+        // cmp eax, ebx; div ecx; add eax, ecx: DIV can raise #DE, and leaves the flags of CMP.
+        assert_eq!(choices(&[0x39, 0xd8, 0xf7, 0xf1, 0x01, 0xc8])[0], (true, true));
+        // bsf eax, ebx; setz cl; add eax, ecx: SETZ can use the host's flags.
+        assert_eq!(choices(&[0x0f, 0xbc, 0xc3, 0x0f, 0x94, 0xc1, 0x01, 0xc8])[0], (false, true));
         // cmp eax, ebx; rol eax, 3; sete cl; add eax, ecx: SETE observes flags of ROL, so the handler of ROL runs, and
         // it observes the flags of CMP.
         assert_eq!(

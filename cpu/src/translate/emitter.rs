@@ -61,6 +61,7 @@ pub(super) struct Places<'p> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InHost {
     Nothing,
+    CarryAndOverflow,
     AllButOverflow,
     All,
 }

@@ -19,6 +19,7 @@ impl Emitter<'_> {
         match (self.in_host, self.known) {
             (InHost::All, _) => return,
             (InHost::AllButOverflow, _) if !overflow => return,
+            (InHost::CarryAndOverflow, _) if condition < 4 => return,
             (_, Some((operation, log2))) if compute(self.asm, operation, log2) => {}
             _ => self.ask(self.places.routines.flags),
         }
@@ -28,7 +29,7 @@ impl Emitter<'_> {
     /// registers that hold guest registers.
     pub(super) fn need_carry(&mut self) {
         match (self.in_host, self.known) {
-            (InHost::All | InHost::AllButOverflow, _) => {}
+            (InHost::All | InHost::AllButOverflow | InHost::CarryAndOverflow, _) => {}
             (_, Some((Operation::Host, _))) => carry_of_host(self.asm),
             (_, Some((operation, log2))) if compute(self.asm, operation, log2) => self.in_host = InHost::All,
             _ => self.ask(self.places.routines.carry),

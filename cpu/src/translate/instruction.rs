@@ -176,6 +176,9 @@ impl Emitter<'_> {
                 self.asm.extend16(host, host);
                 self.registers.wrote(0);
             }
+            // Guest and host have RAX and RDX in common.
+            Mnemonic::Cdq => self.asm.raw(&[0x99]),
+            Mnemonic::Cqo => self.asm.raw(&[0x48, 0x99]),
             Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Pause => {}
             _ => return false,
         }

@@ -29,6 +29,8 @@ pub(super) enum Operation {
     Shr,
     /// x >> y, signed.
     Sar,
+    /// x is the low half of a product. Bit 0 of y is set if the product does not fit into x.
+    Product,
     /// x is the host's flags after the operation.
     Host,
 }
@@ -68,6 +70,7 @@ fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
         3 => shift::flags_of_shl::<W>(x, y as u32),
         4 => shift::flags_of_shr::<W>(x, y as u32),
         5 => shift::flags_of_sar::<W>(x, y as u32),
+        6 => Flags::result(W::sext(x), y & 1 != 0, y & 1 != 0),
         _ => Flags::from_bits(x & bits::ARITH),
     }
 }
@@ -92,8 +95,8 @@ pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
             asm.push(R10);
             asm.pop_flags();
         }
-        // Hosts differ in the flags after shifts by more than one.
-        Operation::Shl | Operation::Shr | Operation::Sar => return false,
+        // Hosts differ in the flags after shifts by more than one, and after multiplications.
+        Operation::Shl | Operation::Shr | Operation::Sar | Operation::Product => return false,
     }
     true
 }

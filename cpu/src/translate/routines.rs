@@ -79,6 +79,8 @@ pub(super) struct Routines {
     /// Checks that the TLB permits execution at the linear address in R13. If it does not, leaves the instruction to
     /// the interpreter. Clobbers R13.
     pub executable: u64,
+    /// Leaves the instruction to the interpreter.
+    pub interpret: u64,
     /// Checks that the guest may use XMM registers. If it may not, leaves the instruction to the interpreter.
     pub vectors: u64,
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the jump's
@@ -140,6 +142,10 @@ impl Routines {
             }
         }
         routines.executable = emit(&mut |asm| executable(asm, mask, miss));
+        routines.interpret = emit(&mut |asm| {
+            asm.set(R10, IMPOSSIBLE);
+            asm.jump_to(miss);
+        });
         routines.vectors = emit(&mut |asm| vectors(asm, miss));
         for stack in [false, true] {
             let elsewhere = emit(&mut |asm| far(asm, mask, stack, leave));

@@ -216,7 +216,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
         }
     };
     let mut out = vec![];
-    match rng.below(32) {
+    match rng.below(36) {
         0 => out.push(rng.next() as u8),
         // MOV of an address to a register.
         1..=3 => {
@@ -284,18 +284,36 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
             out.extend([0x0f, rng.pick(&[0x00, 0x01, 0x01])]);
             modrm(rng, &mut out);
         }
-        25 => out.extend([rng.pick(&[0xe4, 0xe5, 0xe6, 0xec, 0xee, 0x6c, 0x6e])]),
+        25 | 33 => out.extend([rng.pick(&[0xe4, 0xe5, 0xe6, 0xec, 0xee, 0x6c, 0x6e])]),
         26 => {
             // STI or MOV SS. Its interrupt shadow covers the next instruction.
             out.extend(if rng.one_in(2) { vec![0xfb] } else { vec![0x8e, 0xd0 | register(rng)] });
         }
-        27..=30 => {
+        27..=30 | 34 => {
             // Store of a new paging entry for a page of the window: another page, other rights, or not present.
             out.extend([0x48, 0xc7, 0x04, 0x25]);
             out.extend(((LARGE + PT + rng.below(WINDOW_PAGES) * 8) as u32).to_le_bytes());
             let page = SOUP + rng.below((SOUP_END - SOUP) >> 12) * 4096;
             let rights = rng.below(8) | if rng.one_in(4) { 0 } else { PRESENT | WRITABLE };
             out.extend(((page | rights) as u32).to_le_bytes());
+        }
+        31..=32 => {
+            // Multiplications, divisions, bit scans, POPCNT, and shifts by CL, some with a sign extension before them.
+            if rng.one_in(4) {
+                out.extend(rng.pick(&[&[0x99][..], &[0x48, 0x99], &[0x31, 0xd2]]));
+            }
+            let popcnt = rng.one_in(8);
+            if popcnt {
+                out.push(0xf3);
+            }
+            out.push(rng.pick(&[0x40, 0x48, 0x48, 0x4d]));
+            match rng.below(4) {
+                _ if popcnt => out.extend([0x0f, 0xb8]),
+                0 => out.extend([0x0f, rng.pick(&[0xaf, 0xbc, 0xbd])]),
+                1 => out.push(rng.pick(&[0xd2, 0xd3])),
+                _ => out.push(rng.pick(&[0xf6, 0xf7])),
+            }
+            modrm(rng, &mut out);
         }
         _ => {
             out.push(0xf0);
