@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::decode::cache::Cache;
+use crate::model::CpuModel;
 use crate::translate::Hot;
 
 /// Sizes of the CPU's caches, and flags that turn on the recording and counting of branches. They change a guest's
@@ -38,11 +39,12 @@ impl Default for CacheConfig {
     }
 }
 
-/// Handle to decoded and translated code. CPUs with clones of one handle share the code and take turns: while one CPU
-/// runs, it holds a lock on the code. Guests cannot observe the sharing.
+/// Handle to the decoded and translated code of one CPU model. CPUs with clones of one handle share the code and take
+/// turns: while one CPU runs, it holds a lock on the code. Guests cannot observe the sharing.
 #[derive(Debug, Clone)]
 pub struct Code {
     caches: CacheConfig,
+    model: CpuModel,
     known: Arc<Mutex<Known>>,
 }
 
@@ -55,13 +57,22 @@ pub(crate) struct Known {
 }
 
 impl Code {
-    /// Creates a handle to empty caches of these sizes.
+    /// Creates a handle to empty caches of these sizes, for CPUs of the default model.
     pub fn new(caches: CacheConfig) -> Code {
+        Code::of_model(caches, CpuModel::default())
+    }
+    /// Creates a handle to empty caches of these sizes, for CPUs of a model. The model decides to which instructions
+    /// bytes decode.
+    pub fn of_model(caches: CacheConfig, model: CpuModel) -> Code {
         let known = Known {
-            cache: Cache::new(caches.block_entries, caches.edges),
+            cache: Cache::new(caches.block_entries, caches.edges, model),
             hot: caches.translate_after.map(Hot::new),
         };
-        Code { caches, known: Arc::new(Mutex::new(known)) }
+        Code { caches, model, known: Arc::new(Mutex::new(known)) }
+    }
+    /// Returns the model of the CPUs that run this code.
+    pub fn model(&self) -> CpuModel {
+        self.model
     }
     /// Returns the configuration that the caches were created with.
     pub fn caches(&self) -> CacheConfig {

@@ -13,7 +13,7 @@
 //! - `flags`: the arithmetic flags, computed when something reads them
 //! - `host_fp/`: floating-point and packed integer arithmetic, executed by the host's own instructions
 //! - `stop`: exception vectors, and the ways in which a handler ends its block early
-//! - `model`, `cpuid`, `msr`: the CPU model `v2`: its instructions, CPUID results and model-specific registers
+//! - [`model`], [`cpuid`], [`msr`]: the CPU models: their instructions, CPUID results and model-specific registers
 //! - `run`: the run loop
 //! - `fetch`: the lookup of the next block
 //! - `exit`: reasons for the end of a run
@@ -42,7 +42,6 @@ mod fetch;
 mod flags;
 mod host_fp;
 mod mem;
-#[doc(hidden)]
 pub mod model;
 pub mod msr;
 mod op;
@@ -58,5 +57,6 @@ pub use crate::edges::{CodeLocation, EDGES_MAX, Edge, page_name};
 pub use crate::exit::Exit;
 pub use crate::mem::mmio::Request;
 pub use crate::mem::{HITS_MAX, Ram, Watchpoint, WatchpointHit};
+pub use crate::model::CpuModel;
 pub use crate::run::{Cpu, Until};
 pub use crate::state::CpuState;

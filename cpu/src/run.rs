@@ -9,6 +9,7 @@ use crate::failure::caught;
 use crate::fetch::{Ended, find, find_past_breakpoints, guessed, not_fetched, stopped};
 use crate::flags::bits;
 use crate::mem::{Mem, Ram, Watchpoint, WatchpointHit};
+use crate::model::CpuModel;
 use crate::op::{FAR_PAGE, slot};
 use crate::state::{CpuState, Dead};
 use crate::stop::Fault;
@@ -37,12 +38,18 @@ impl Cpu {
     pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
         Cpu::sharing(ram, &Code::new(caches))
     }
-    /// Creates a CPU in the default state that runs on `ram` and shares the caches of `code` with other CPUs.
+    /// Creates a CPU in the default state that runs on `ram` and shares the caches of `code` with other CPUs. It has
+    /// the code's model.
     pub fn sharing(ram: Ram, code: &Code) -> Cpu {
         let mut core = Core::new(Mem::new(ram, code.caches().tlb_entries));
+        core.model = code.model();
         core.edges = code.caches().edges.then(|| Box::new(Edges::new()));
         core.branches = code.caches().branches;
         Cpu { core, code: code.clone() }
+    }
+    /// Returns the CPU's model.
+    pub fn model(&self) -> CpuModel {
+        self.core.model
     }
     /// Returns the number of retired instructions.
     pub fn icount(&self) -> u64 {

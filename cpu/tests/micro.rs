@@ -18,6 +18,7 @@ mod micro {
     mod exceptions;
     mod havoc;
     mod instruction_restart;
+    mod models;
     mod paging;
     mod port;
     mod privilege;

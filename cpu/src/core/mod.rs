@@ -7,6 +7,7 @@ pub(crate) mod slot;
 
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
+use crate::model::CpuModel;
 use crate::state::{CpuState, Dead, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg};
 use crate::stop::{Fault, Flow, Stop, vector};
 use edges::Edges;
@@ -82,6 +83,8 @@ pub(crate) struct Core {
     /// True if the run ends as soon as an external interrupt can be taken.
     pub window: bool,
     pub mem: Mem,
+    /// Instructions and features of this CPU. It never changes.
+    pub model: CpuModel,
     pub seg: [Segment; 6],
     pub ldtr: Segment,
     pub tr: Segment,
@@ -133,6 +136,7 @@ impl Core {
             limit: 0,
             window: false,
             mem,
+            model: CpuModel::default(),
             seg: [Segment::default(); 6],
             ldtr: Segment::default(),
             tr: Segment::default(),

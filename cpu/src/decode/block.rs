@@ -3,18 +3,14 @@
 
 use super::lower::{lower, too_long};
 use crate::exec::system::flag::sti_within;
+use crate::model::CpuModel;
 use crate::op::{Kind, Op};
-use iced_x86::{Decoder, DecoderError, DecoderOptions, Mnemonic};
+use iced_x86::{Decoder, DecoderError, Mnemonic};
 
 /// Maximum number of instructions in a block. `Op::idx` numbers them.
 pub(crate) const BLOCK_INSTRUCTIONS_MAX: usize = 64;
 /// Maximum length of an instruction in bytes (SDM vol. 2A, 2.3.11).
 pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
-
-/// Options of the decoder. The modelled CPU lacks TZCNT, LZCNT and WBNOINVD, so their encodings decode as BSF, BSR and
-/// WBINVD.
-pub(crate) const OPTIONS: u32 =
-    DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
 /// Reason why decoding ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +23,7 @@ pub(crate) enum End {
 
 /// True if fifteen invalid bytes would be a valid instruction without their redundant prefixes. The length is then the
 /// only error, which raises #GP instead of #UD.
-fn only_too_long(bytes: &[u8]) -> bool {
+fn only_too_long(bytes: &[u8], model: CpuModel) -> bool {
     let is_prefix =
         |b: u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     let opcode = bytes.iter().position(|&b| !is_prefix(b)).unwrap_or(bytes.len());
@@ -51,15 +47,21 @@ fn only_too_long(bytes: &[u8]) -> bool {
         keep(rex);
     }
     rest.iter().for_each(|&b| keep(b));
-    !Decoder::new(64, &short, OPTIONS).decode().is_invalid()
+    !Decoder::new(64, &short, model.decoder_options()).decode().is_invalid()
 }
 
-/// Decodes up to `max` instructions from `bytes`, which lie at `offset` in a page, and appends operations to `ops`.
-/// Returns the number of bytes decoded.
+/// Decodes up to `max` instructions of a model from `bytes`, which lie at `offset` in a page, and appends operations to
+/// `ops`. Returns the number of bytes decoded.
 ///
 /// If the first instruction straddles the end of the bytes, nothing is appended.
-pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -> (usize, End) {
-    let mut decoder = Decoder::with_ip(64, bytes, u64::from(offset), OPTIONS);
+pub(crate) fn decode(
+    bytes: &[u8],
+    offset: u16,
+    max: usize,
+    model: CpuModel,
+    ops: &mut Vec<Op>,
+) -> (usize, End) {
+    let mut decoder = Decoder::with_ip(64, bytes, u64::from(offset), model.decoder_options());
     let mut count = 0;
     let mut used = 0;
     let mut behind_sti = false;
@@ -71,8 +73,8 @@ pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -
         if invalid && decoder.last_error() == DecoderError::NoMoreBytes {
             return (used, End::Straddles);
         }
-        let endless = invalid && len == INSTRUCTION_BYTES_MAX && only_too_long(&bytes[at..at + len]);
-        let (mut op, kind) = if endless { (too_long(), Kind::Ends) } else { lower(&instruction) };
+        let endless = invalid && len == INSTRUCTION_BYTES_MAX && only_too_long(&bytes[at..at + len], model);
+        let (mut op, kind) = if endless { (too_long(), Kind::Ends) } else { lower(&instruction, model) };
         op.off = offset + at as u16;
         op.len = len as u8;
         op.idx = count as u8;

@@ -16,6 +16,7 @@ use super::block::{self, BLOCK_INSTRUCTIONS_MAX, End, INSTRUCTION_BYTES_MAX};
 use super::contents::Contents;
 use crate::edges::{self, page_name};
 use crate::mem::Mem;
+use crate::model::CpuModel;
 use crate::op::Op;
 use crate::zeroed::Zeroed;
 
@@ -99,6 +100,8 @@ pub(crate) struct Cache {
     /// For each slot, the block last evicted from it.
     victims: Zeroed<Block>,
     mask: usize,
+    /// Model whose instructions the blocks have.
+    model: CpuModel,
     ops: Vec<Op>,
     bytes: Vec<u8>,
     ops_max: usize,
@@ -120,14 +123,15 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// Creates a cache of `entries` slots, a power of two. `named` is true if edges are recorded.
-    pub(crate) fn new(entries: usize, named: bool) -> Cache {
+    /// Creates a cache of `entries` slots, a power of two, for code of a model. `named` is true if edges are recorded.
+    pub(crate) fn new(entries: usize, named: bool, model: CpuModel) -> Cache {
         assert!(entries.is_power_of_two());
         let ops_max = (entries * 16).max(4 * BLOCK_INSTRUCTIONS_MAX);
         Cache {
             blocks: Zeroed::new(entries),
             victims: Zeroed::new(entries),
             mask: entries - 1,
+            model,
             ops: Vec::with_capacity(ops_max),
             bytes: Vec::new(),
             ops_max,
@@ -137,6 +141,10 @@ impl Cache {
             contents: Contents::default(),
             named: named.then(|| Zeroed::new(entries)),
         }
+    }
+    /// Returns the model whose instructions the blocks have.
+    pub(crate) fn model(&self) -> CpuModel {
+        self.model
     }
     /// Drops all blocks.
     pub(crate) fn flush(&mut self) {
@@ -292,7 +300,7 @@ impl Cache {
         let max = if extent == Extent::Single { 1 } else { BLOCK_INSTRUCTIONS_MAX };
         let page = mem.ram().page(gpa);
         let page_rest = &page[usize::from(offset)..];
-        let (used, end) = block::decode(page_rest, offset, max, &mut self.ops);
+        let (used, end) = block::decode(page_rest, offset, max, self.model, &mut self.ops);
         if end == End::Straddles && used == 0 {
             let page = second(mem)?;
             return Ok(self.decode_straddling(mem, gpa, straddling, page));
@@ -332,7 +340,7 @@ impl Cache {
         let slot = self.slot(key);
         let both = self.straddling_bytes(mem, gpa, second);
         let (ops_start, bytes_start) = (self.ops.len() as u32, self.bytes.len() as u32);
-        let (used, _) = block::decode(&both, (gpa & 0xfff) as u16, 1, &mut self.ops);
+        let (used, _) = block::decode(&both, (gpa & 0xfff) as u16, 1, self.model, &mut self.ops);
         self.bytes.extend_from_slice(&both);
         self.know(mem, second);
         self.put(
@@ -391,7 +399,7 @@ mod tests {
         // SAFETY: the mapping outlives `mem`, and nothing else writes to it while a method of `mem` runs.
         let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
         let mut mem = Mem::new(ram, 16);
-        let mut cache = Cache::new(16, false);
+        let mut cache = Cache::new(16, false, CpuModel::V2);
         let bytes_at = |cache: &mut Cache, mem: &mut Mem, gpa: u64| {
             let found = cache.find(mem, gpa, Extent::Block).unwrap_or_else(|| {
                 let decoded = cache.find_or_decode(mem, gpa, Extent::Block, |_| Err(()));
@@ -435,7 +443,7 @@ mod tests {
         let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
         let mut mem = Mem::new(ram, 16);
         for filled in [1, 7, 8, 9, 64, 300] {
-            let mut cache = Cache::new(64, false);
+            let mut cache = Cache::new(64, false, CpuModel::V2);
             for gpa in 0..filled {
                 cache
                     .find_or_decode(&mut mem, gpa, Extent::Block, |_| Err(()))

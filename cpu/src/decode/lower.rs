@@ -3,7 +3,7 @@
 //! Each family of instructions under `exec/` has its own `lower`, which returns `None` for mnemonics of other families.
 
 use crate::exec;
-use crate::model;
+use crate::model::CpuModel;
 use crate::op::{Kind, Op, slot};
 use iced_x86::{Instruction, Mnemonic};
 
@@ -32,11 +32,11 @@ pub(crate) fn too_long() -> Op {
     Op { run: exec::too_long, ..undefined() }
 }
 
-/// Converts ("lowers") one instruction to an operation. An instruction that is invalid, or that the modelled CPU lacks,
-/// becomes an operation that raises #UD.
-pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
+/// Converts ("lowers") one instruction to an operation. An instruction that is invalid, or that the model lacks, becomes
+/// an operation that raises #UD.
+pub(crate) fn lower(i: &Instruction, model: CpuModel) -> (Op, Kind) {
     let mut op = undefined();
-    if i.mnemonic() == Mnemonic::INVALID || !model::has(i) || !lock_allowed(i) {
+    if i.mnemonic() == Mnemonic::INVALID || !model.has(i) || !lock_allowed(i) {
         return (op, Kind::Ends);
     }
     if (0..i.op_count()).any(|n| i.op_kind(n) == iced_x86::OpKind::Memory) {

@@ -14,7 +14,6 @@ use super::frame::slot as at_slot;
 use super::registers::Registers;
 use super::sites::{FULL, Sites, WAYS};
 use super::vectors::can_be_vector;
-use crate::decode::block::OPTIONS;
 use crate::decode::lower::lower;
 use crate::op::{Kind, slot};
 
@@ -45,7 +44,8 @@ impl Translation {
         self.asm.clear(places.next);
         self.registers.clear();
         let offset = source.ops[0].off;
-        let mut decoder = Decoder::with_ip(64, source.bytes, u64::from(offset), OPTIONS);
+        let mut decoder =
+            Decoder::with_ip(64, source.bytes, u64::from(offset), source.model.decoder_options());
         let instructions: Vec<Instruction> = source.ops.iter().map(|_| decoder.decode()).collect();
         let plain = plain(&instructions, source.ops);
         let mut block = Emitter {
@@ -82,7 +82,7 @@ impl Emitter<'_> {
                 continue;
             }
             let i = self.instructions[n];
-            if n == last && lower(&i).1 == Kind::Ends {
+            if n == last && lower(&i, self.source.model).1 == Kind::Ends {
                 self.end(&i, n);
                 ended = true;
             } else if can_be_arithmetic(&i, &self.source.ops[n]) {

@@ -249,14 +249,15 @@ fn is_quiet(i: &Instruction, plain: Plain) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::block::{OPTIONS, decode};
+    use crate::decode::block::decode;
+    use crate::model::CpuModel;
     use iced_x86::Decoder;
 
     /// Returns for each instruction of a block: whether its flags are observed, and whether it is translated.
     fn choices(bytes: &[u8]) -> Vec<(bool, bool)> {
         let mut ops = Vec::new();
-        decode(bytes, 0, 64, &mut ops);
-        let mut decoder = Decoder::with_ip(64, bytes, 0, OPTIONS);
+        decode(bytes, 0, 64, CpuModel::V2, &mut ops);
+        let mut decoder = Decoder::with_ip(64, bytes, 0, CpuModel::V2.decoder_options());
         let instructions: Vec<Instruction> = ops.iter().map(|_| decoder.decode()).collect();
         plain(&instructions, &ops).iter().map(|plain| (plain.seen, plain.translated)).collect()
     }

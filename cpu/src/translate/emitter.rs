@@ -11,12 +11,15 @@ use super::links::Links;
 use super::registers::Registers;
 use super::routines::Routines;
 use super::sites::Sites;
+use crate::model::CpuModel;
 use crate::op::Op;
 
 /// A block to translate.
 pub(super) struct Source<'s> {
     /// Bytes of the block.
     pub bytes: &'s [u8],
+    /// CPU model whose instructions the bytes are.
+    pub model: CpuModel,
     /// Operations of the block, i.e. its decoded instructions.
     pub ops: &'s [Op],
     /// Index of the block's first operation in the arena, the array with the operations of all cached blocks.

@@ -96,7 +96,7 @@ impl Hot {
             next: cache.successor(block),
             counts: core.branches && cache.ops(block).last().is_some_and(Op::is_conditional),
         };
-        let id = translator.translate(block, cache.ops(block), cache.bytes(block), expected);
+        let id = translator.translate(block, cache.ops(block), cache.bytes(block), cache.model(), expected);
         cache.block_mut(index).translated = id;
         Some(id)
     }

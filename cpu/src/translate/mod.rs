@@ -81,6 +81,7 @@ mod xmm;
 use bytemuck::Zeroable;
 
 use crate::decode::cache::Block;
+use crate::model::CpuModel;
 use crate::op::Op;
 use crate::zeroed::Zeroed;
 use block::Translation;
@@ -252,11 +253,18 @@ impl Translator {
         }
     }
     /// Translates a block and returns the translation's number, which is not 0. The caller ensures that there is room.
-    fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8], expected: Expected) -> u32 {
+    fn translate(
+        &mut self,
+        block: &Block,
+        ops: &[Op],
+        bytes: &[u8],
+        model: CpuModel,
+        expected: Expected,
+    ) -> u32 {
         let id = self.blocks.len() as u32 + 1;
         let place = block.place();
         let named = expected.named;
-        let source = Source { bytes, ops, ops_start: block.ops_start(), id, place, expected };
+        let source = Source { bytes, model, ops, ops_start: block.ops_start(), id, place, expected };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),

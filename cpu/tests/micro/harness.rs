@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use everett_cpu::{
-    CacheConfig, Cpu, CpuState, Edge, Exit, Ram, Request, TscAnchor, Until, Watchpoint, WatchpointHit,
+    CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, Request, TscAnchor, Until, Watchpoint, WatchpointHit,
 };
 
 use super::image::{CODE, DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
@@ -161,7 +161,7 @@ impl Draw {
 }
 
 fn cpu(memory: &mut Memory, caches: CacheConfig, guest: &Guest, state: &CpuState) -> Cpu {
-    let mut cpu = Cpu::new(memory.ram(), caches);
+    let mut cpu = Cpu::sharing(memory.ram(), &Code::of_model(caches, guest.model));
     cpu.set_tsc(TscAnchor { icount: 0, tsc: 1000, num: 3, den: 2 });
     cpu.set_state(state);
     cpu.leak_stale_translations(guest.leak_stale_translations);

@@ -1,8 +1,8 @@
 //! Builds guests: RAM with page tables, descriptor tables, handlers and code, and the initial registers.
 
 use everett_assembler::*;
-use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
+use everett_cpu::{CpuModel, CpuState};
 
 use super::harness::Outcome;
 
@@ -89,6 +89,7 @@ const RECORD_WORDS: u64 = 9;
 pub(crate) struct Guest {
     pub(crate) ram: Vec<u8>,
     pub(crate) state: CpuState,
+    pub(crate) model: CpuModel,
     /// External interrupts: the earliest instruction count at which each comes, and its vector.
     pub(crate) interrupts: Vec<(u64, u8)>,
     /// Maximum number of instructions of the run.
@@ -106,6 +107,7 @@ impl Guest {
         let mut g = Guest {
             ram: vec![0; RAM_BYTES],
             state: CpuState::default(),
+            model: CpuModel::default(),
             interrupts: Vec::new(),
             instructions_max: 200_000,
             leak_stale_translations: false,

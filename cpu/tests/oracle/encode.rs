@@ -3,10 +3,11 @@
 //! random among the valid encodings.
 
 use crate::arena::{DATA, DATA_LEN, HIGH, LOW};
-use crate::exempt::DECODER;
 use crate::rng::Rng;
+use everett_cpu::CpuModel;
 use iced_x86::{
-    Code, Decoder, Instruction, MandatoryPrefix, OpCodeInfo, OpCodeOperandKind as Kind, OpCodeTableKind,
+    Code, Decoder, EncodingKind, Instruction, MandatoryPrefix, OpCodeInfo, OpCodeOperandKind as Kind,
+    OpCodeTableKind,
 };
 
 /// Maximum length of an instruction in bytes (SDM vol. 2A, 2.3.11).
@@ -19,31 +20,33 @@ pub(crate) struct Encoded {
     pub(crate) instruction: Instruction,
 }
 
-/// Decodes one instruction at `rip`.
-pub(crate) fn decode(bytes: &[u8], rip: u64) -> Encoded {
-    let mut decoder = Decoder::with_ip(64, bytes, rip, DECODER);
+/// Decodes one instruction of a CPU model at `rip`.
+pub(crate) fn decode(bytes: &[u8], rip: u64, model: CpuModel) -> Encoded {
+    let mut decoder = Decoder::with_ip(64, bytes, rip, model.decoder_options());
     let instruction = decoder.decode();
     Encoded { bytes: bytes.to_vec(), instruction }
 }
 
 /// Returns a random encoding of `code` at address `rip`. Returns `None` if 64 attempts gave no valid encoding.
-pub(crate) fn encode(code: Code, rip: u64, rng: &mut Rng) -> Option<Encoded> {
+pub(crate) fn encode(code: Code, rip: u64, model: CpuModel, rng: &mut Rng) -> Option<Encoded> {
     (0..64).find_map(|_| {
         let bytes = Draft::new(code.op_code(), rip, rng).finish()?;
-        let e = decode(&bytes, rip);
+        let e = decode(&bytes, rip, model);
         (e.instruction.code() == code && e.instruction.len() == bytes.len()).then_some(e)
     })
 }
 
-struct Draft<'a> {
-    info: &'a OpCodeInfo,
+/// Bytes of an encoding, as far as they are drawn.
+pub(super) struct Draft<'a> {
+    pub(super) info: &'a OpCodeInfo,
     rip: u64,
-    rng: &'a mut Rng,
-    bytes: Vec<u8>,
-    rex: u8,
-    address_32: bool,
+    pub(super) rng: &'a mut Rng,
+    pub(super) bytes: Vec<u8>,
+    /// Low four bits of the REX prefix.
+    pub(super) rex: u8,
+    pub(super) address_32: bool,
     /// Offset in `bytes` of the displacement of a RIP-relative operand.
-    relative: Option<usize>,
+    pub(super) relative: Option<usize>,
 }
 
 impl<'a> Draft<'a> {
@@ -51,6 +54,9 @@ impl<'a> Draft<'a> {
         Draft { info, rip, rng, bytes: Vec::with_capacity(16), rex: 0, address_32: false, relative: None }
     }
     fn finish(mut self) -> Option<Vec<u8>> {
+        if self.info.encoding() == EncodingKind::VEX {
+            return self.finish_vex();
+        }
         self.prefixes();
         let head = self.bytes.len();
         self.opcode();
@@ -61,6 +67,10 @@ impl<'a> Draft<'a> {
             self.relative = self.relative.map(|at| at + 1);
         }
         self.immediates();
+        self.end()
+    }
+    /// Fills in the displacement of a RIP-relative operand. Returns the bytes, or `None` if they are too many.
+    pub(super) fn end(mut self) -> Option<Vec<u8>> {
         if let Some(at) = self.relative {
             let next = self.rip.wrapping_add(self.bytes.len() as u64);
             let to = self.target(self.rip);
@@ -182,9 +192,9 @@ impl<'a> Draft<'a> {
         }
     }
     /// Appends ModRM, SIB and displacement of a memory operand (SDM vol. 2A, 2.1.5).
-    fn memory(&mut self, reg: u8) {
+    pub(super) fn memory(&mut self, reg: u8) {
         let mode = self.rng.below(3) as u8;
-        let rm = self.rng.below(8) as u8;
+        let rm = if self.info.op_kinds().iter().any(is_vsib) { 4 } else { self.rng.below(8) as u8 };
         self.rex |= self.rng.below(4) as u8;
         self.bytes.push(mode << 6 | reg << 3 | rm);
         let mut base = rm;
@@ -216,7 +226,7 @@ impl<'a> Draft<'a> {
             _ => {}
         }
     }
-    fn immediates(&mut self) {
+    pub(super) fn immediates(&mut self) {
         for &kind in self.info.op_kinds() {
             let value = match self.rng.below(4) {
                 0 => self.rng.pick(&[
@@ -260,8 +270,13 @@ impl<'a> Draft<'a> {
     }
 }
 
+/// True for the memory operand of a gather, whose index is a vector register.
+fn is_vsib(kind: &Kind) -> bool {
+    matches!(kind, Kind::mem_vsib32x | Kind::mem_vsib32y | Kind::mem_vsib64x | Kind::mem_vsib64y)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rm {
+pub(super) enum Rm {
     Register,
     Memory,
 }

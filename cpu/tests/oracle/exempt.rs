@@ -1,14 +1,10 @@
 //! Instructions and state that this test (the oracle) does not compare with the host, each with the reason.
 
-use everett_cpu::model;
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};
+use everett_cpu::CpuModel;
+use iced_x86::{Code, Decoder, Instruction, MemorySize, Mnemonic, OpKind};
 
 use crate::encode::LEN_MAX;
 use crate::state::flag;
-
-/// Options of the decoder. The soft CPU lacks TZCNT, LZCNT and WBNOINVD, so the decoder ignores their prefix.
-pub(crate) const DECODER: u32 =
-    DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
 /// Decision whether the oracle compares an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +42,8 @@ pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
         => "control-flow enforcement: it may be enabled on the host";
 };
 
-/// Returns what the oracle does with an instruction.
-pub(crate) fn verdict(i: &Instruction) -> Verdict {
+/// Returns what the oracle does with an instruction on a CPU model.
+pub(crate) fn verdict(i: &Instruction, model: CpuModel) -> Verdict {
     if i.is_invalid() {
         return Verdict::Compare;
     }
@@ -57,7 +53,7 @@ pub(crate) fn verdict(i: &Instruction) -> Verdict {
     if let Some(reason) = by_operands(i) {
         return Verdict::Skip(reason);
     }
-    if !model::has(i) { Verdict::Undefined } else { Verdict::Compare }
+    if !model.has(i) { Verdict::Undefined } else { Verdict::Compare }
 }
 
 fn by_operands(i: &Instruction) -> Option<&'static str> {
@@ -127,7 +123,7 @@ pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
 
 /// True if the bytes are not a valid instruction, but may be the start of an instruction of more than 15 bytes. #GP(0)
 /// and #UD are then both correct: the choice depends on the lengths of opcodes that do not exist.
-pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
+pub(crate) fn is_doubly_wrong(bytes: &[u8], model: CpuModel) -> bool {
     let first = bytes.iter().position(|byte| !is_prefix(*byte)).unwrap_or(bytes.len());
     let (prefixes, rest) = bytes.split_at(first);
     // The same bytes without redundant prefixes, padded with zeros.
@@ -136,7 +132,7 @@ pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
     short.extend(prefixes.last().filter(|&&byte| byte & 0xf0 == 0x40));
     short.extend(rest);
     short.resize(2 * LEN_MAX, 0);
-    let invalid = |bytes: &[u8]| Decoder::new(64, bytes, DECODER).decode().is_invalid();
+    let invalid = |bytes: &[u8]| Decoder::new(64, bytes, model.decoder_options()).decode().is_invalid();
     bytes.len() == LEN_MAX && invalid(bytes) && invalid(&short)
 }
 

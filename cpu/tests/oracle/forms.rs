@@ -2,6 +2,7 @@
 //! decoder's table that the soft CPU implements and that user code can execute.
 
 use crate::exempt::{Verdict, verdict};
+use everett_cpu::CpuModel;
 use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
 
 /// Family of a form. The printed counts and the recorded ("golden") digests are per family.
@@ -16,14 +17,15 @@ pub(crate) enum Family {
     Sse,
 }
 
-/// Returns all forms, in the order of the decoder's table.
-pub(crate) fn forms() -> Vec<Code> {
-    Code::values().filter(|&code| is_form(code)).collect()
+/// Returns all forms that a CPU model has, in the order of the decoder's table.
+pub(crate) fn forms(model: CpuModel) -> Vec<Code> {
+    Code::values().filter(|&code| is_form(code, model)).collect()
 }
 
-fn is_form(code: Code) -> bool {
+fn is_form(code: Code, model: CpuModel) -> bool {
     let info = code.op_code();
-    if !info.is_instruction() || !info.mode64() || info.encoding() != EncodingKind::Legacy {
+    let encoded = matches!(info.encoding(), EncodingKind::Legacy | EncodingKind::VEX);
+    if !info.is_instruction() || !info.mode64() || !encoded {
         return false;
     }
     // A form with WAIT (such as `9B D9 /7`) is two instructions, and the second has a form of its own. Forms that
@@ -33,7 +35,7 @@ fn is_form(code: Code) -> bool {
     }
     let mut i = Instruction::default();
     i.set_code(code);
-    verdict(&i) == Verdict::Compare && code != Code::INVALID
+    verdict(&i, model) == Verdict::Compare && code != Code::INVALID
 }
 
 /// True for reserved NOPs. The decoder's table contains them, but the decoder returns other forms for their bytes.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use everett_cpu::CpuModel;
 use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
 
 use crate::arena::{CODE, CODE_LEN, HIGH, LOW};
@@ -66,17 +67,17 @@ fn write(guest: &mut Guest, case: &Case) {
 
 #[test]
 fn results_of_the_soft_cpu_are_the_same_on_every_host() {
-    let mut guest = Guest::new();
+    let mut guest = Guest::new(CpuModel::V2);
     let factory = &mut InstructionInfoFactory::new();
     let mut families: BTreeMap<String, Digest> = BTreeMap::new();
-    let mut all = forms();
+    let mut all = forms(CpuModel::V2);
     all.extend(Code::values().filter(|code| approximated(*code)));
     for (number, code) in all.into_iter().enumerate() {
         let mut digest = EMPTY;
         for n in 0..CASES {
             let rng = &mut Rng::for_case(SEED, number as u64 * CASES + n);
             let rip = HIGH + CODE + rng.below(CODE_LEN - 64);
-            let case = (0..50).find_map(|_| place(encode(code, rip, rng)?, rng, factory));
+            let case = (0..50).find_map(|_| place(encode(code, rip, CpuModel::V2, rng)?, rng, factory));
             let Some(case) = case else { continue };
             write(&mut guest, &case);
             let outcome = guest.run(&case.state, 1);

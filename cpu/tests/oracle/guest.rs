@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use everett_cpu::state::{Segment, TableRegister, seg};
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Until};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuModel, CpuState, Exit, Ram, Until};
 
 use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
 use crate::state::{End, Outcome, RSP, State};
@@ -49,7 +49,7 @@ pub(crate) struct Guest {
 
 impl Guest {
     /// Creates a machine with small caches, so that some entries are evicted.
-    pub(crate) fn new() -> Guest {
+    pub(crate) fn new(model: CpuModel) -> Guest {
         let layout = std::alloc::Layout::from_size_align(RAM_LEN as usize, PAGE as usize).expect("constant");
         // SAFETY: the size is not zero.
         let ram = unsafe { std::alloc::alloc_zeroed(layout) };
@@ -57,16 +57,14 @@ impl Guest {
         // SAFETY: the memory is page-aligned and never freed. Only methods of `Guest` access it, and the CPU runs only
         // inside `run`.
         let handle = unsafe { Ram::new(ram, RAM_LEN) };
-        let cpu = Cpu::new(
-            handle,
-            CacheConfig {
-                tlb_entries: 64,
-                block_entries: 256,
-                translate_after: None,
-                edges: false,
-                branches: false,
-            },
-        );
+        let caches = CacheConfig {
+            tlb_entries: 64,
+            block_entries: 256,
+            translate_after: None,
+            edges: false,
+            branches: false,
+        };
+        let cpu = Cpu::sharing(handle, &Code::of_model(caches, model));
         let mut guest = Guest { cpu, ram, template: template(), next_table: PML4 + PAGE };
         guest.build();
         guest

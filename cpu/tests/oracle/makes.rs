@@ -14,13 +14,14 @@
 
 use std::ops::Range;
 
+use everett_cpu::CpuModel;
 use everett_cpu::state::FpuState;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 use crate::arena::{CODE, CONST, CONST_LEN, DATA, GS_BASE, HIGH, offset};
 use crate::compare::differences;
 use crate::encode::{Encoded, decode};
-use crate::exempt::{DECODER, is_prefix};
+use crate::exempt::is_prefix;
 use crate::host::features::Features;
 use crate::place::Case;
 use crate::state::{End, Outcome, RCX, RSP, State, flag};
@@ -122,7 +123,8 @@ fn is_near_branch(i: &Instruction) -> bool {
 }
 /// True if the bytes are a near branch with prefix 66, and AMD's processors give it another operand size.
 fn is_near_branch_of_16_bits(e: &Encoded) -> bool {
-    let amd = Decoder::with_ip(64, &e.bytes, e.instruction.ip(), DECODER | DecoderOptions::AMD).decode();
+    let options = CpuModel::V2.decoder_options() | DecoderOptions::AMD;
+    let amd = Decoder::with_ip(64, &e.bytes, e.instruction.ip(), options).decode();
     prefixes(&e.bytes).contains(&0x66) && amd.code() != e.instruction.code() && is_near_branch(&amd)
 }
 /// Returns the REX prefix directly before opcode 90, if there is one.
@@ -437,7 +439,7 @@ impl Difference {
         let mut state = plain();
         let stack = offset(state.gpr[RSP]).expect("the stack is in the arena");
         (self.prepare)(&mut state);
-        let encoded = decode(self.bytes, state.rip);
+        let encoded = decode(self.bytes, state.rip, CpuModel::V2);
         Case { encoded, state, writes: vec![(stack - PUSHED, vec![0; PUSHED as usize])] }
     }
 }
@@ -470,7 +472,7 @@ mod tests {
     #[test]
     fn only_near_branches_with_prefix_66_are_16_bits_wide() {
         let concerns = difference("near branches with prefix 66").concerns;
-        let concerned = |bytes: &[u8]| concerns(&decode(bytes, HIGH + CODE));
+        let concerned = |bytes: &[u8]| concerns(&decode(bytes, HIGH + CODE, CpuModel::V2));
         let near: [&[u8]; 6] = [
             &[0x66, 0xeb, 0],
             &[0x66, 0xe8, 0, 0, 0, 0],
@@ -491,7 +493,7 @@ mod tests {
         let exchanged = |bytes: &[u8]| {
             let mut state = plain();
             (state.gpr[0], state.gpr[R8]) = (0x1111_2222_3333_4444, 0x5555_6666_7777_8888);
-            exchange(&mut state, &decode(bytes, HIGH + CODE));
+            exchange(&mut state, &decode(bytes, HIGH + CODE, CpuModel::V2));
             (state.gpr[0], state.gpr[R8])
         };
         assert_eq!(exchanged(&[0xf3, 0x49, 0x90]), (0x5555_6666_7777_8888, 0x1111_2222_3333_4444));

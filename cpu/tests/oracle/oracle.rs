@@ -18,6 +18,7 @@ use crate::rng::Rng;
 use crate::sequence::{self, Sequence};
 use crate::state::{End, Outcome, RCX, RSP, Steps};
 use crate::undefined::{Operands, undefined_result};
+use everett_cpu::CpuModel;
 use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,6 +68,8 @@ pub(crate) struct Tested {
 pub(crate) struct Oracle {
     host: Host,
     guest: Guest,
+    /// Model of the soft CPU.
+    model: CpuModel,
     factory: InstructionInfoFactory,
     features: Features,
     /// Known differences between this host's processor and the soft CPU. Each has the number of cases that it excused,
@@ -75,13 +78,14 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Prepares both sides, and detects the differences of this host.
-    pub(crate) fn new() -> Oracle {
+    /// Prepares both sides, and detects the differences of this host. The soft CPU has this model.
+    pub(crate) fn new(model: CpuModel) -> Oracle {
         let features = features();
         assert!(features.v2, "the host is not an x86-64-v2 processor: it cannot be the oracle");
         let mut oracle = Oracle {
             host: Host::new(),
-            guest: Guest::new(),
+            guest: Guest::new(model),
+            model,
             factory: InstructionInfoFactory::new(),
             features,
             differences: Vec::new(),
@@ -100,7 +104,7 @@ impl Oracle {
     fn hides_pointers(&mut self) -> bool {
         let mut state = makes::plain();
         (state.fpu.fop, state.fpu.fip, state.fpu.fdp) = (1, 1, 1);
-        let case = Case { encoded: decode(&[0x90], state.rip), state, writes: vec![] };
+        let case = Case { encoded: decode(&[0x90], state.rip, self.model), state, writes: vec![] };
         self.prepare(&case);
         let fpu = self.host.run(&case.state, Steps::Instructions(1)).state.fpu;
         (fpu.fop, fpu.fip, fpu.fdp) == (0, 0, 0)
@@ -185,10 +189,11 @@ impl Oracle {
         for _ in 0..DRAWS {
             let rip = rip(rng);
             let encoded = match kind {
-                Kind::Raw => Some(decode(&raw::bytes(forms, rip, rng), rip)),
-                Kind::Form => encode(code, rip, rng),
+                Kind::Raw => Some(decode(&raw::bytes(forms, rip, self.model, rng), rip, self.model)),
+                Kind::Form => encode(code, rip, self.model, rng),
                 Kind::Sequence => {
-                    let Some(sequence) = sequence::draw(forms, sequence_rip(rip), rng, &mut self.factory)
+                    let Some(sequence) =
+                        sequence::draw(forms, sequence_rip(rip), self.model, rng, &mut self.factory)
                     else {
                         continue;
                     };
@@ -196,7 +201,7 @@ impl Oracle {
                 }
             };
             let Some(encoded) = encoded else { continue };
-            let verdict = verdict(&encoded.instruction);
+            let verdict = verdict(&encoded.instruction, self.model);
             let Some(case) = (match verdict {
                 Verdict::Skip(_) => None,
                 _ => place(encoded, rng, &mut self.factory),
@@ -226,7 +231,7 @@ impl Oracle {
         match catch_unwind(AssertUnwindSafe(|| guest.run(&case.state, count))) {
             Ok(outcome) => outcome,
             Err(_) => {
-                self.guest = Guest::new();
+                self.guest = Guest::new(self.model);
                 self.guest.write(DATA, self.host.data());
                 Err("the CPU panicked".into())
             }
@@ -257,7 +262,7 @@ impl Oracle {
             || more_mxcsr
             || may_fault(&i)
             || may_check_alignment(&i, case.state.rflags)
-            || is_doubly_wrong(&case.encoded.bytes);
+            || is_doubly_wrong(&case.encoded.bytes, self.model);
         let may_differ = doubtful && guest.as_ref().is_ok_and(|guest| guest.end != host.end);
         match &guest {
             Ok(_) if may_differ => {}

@@ -3,13 +3,14 @@
 
 use crate::encode::{LEN_MAX, encode};
 use crate::rng::Rng;
+use everett_cpu::CpuModel;
 use iced_x86::Code;
 
 /// Legacy prefixes and three REX prefixes.
 const PREFIXES: [u8; 13] = [0x26, 0x2e, 0x36, 0x3e, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x40, 0x48, 0x4f];
 
 /// Draws fifteen bytes.
-pub(crate) fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
+pub(crate) fn bytes(forms: &[Code], rip: u64, model: CpuModel, rng: &mut Rng) -> [u8; LEN_MAX] {
     let mut out = [0; LEN_MAX];
     rng.fill(&mut out);
     match rng.below(4) {
@@ -33,7 +34,7 @@ pub(crate) fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
         }
         _ => {
             // An encoding of an instruction form. It gets one changed byte or one additional prefix.
-            if let Some(e) = encode(rng.pick(forms), rip, rng) {
+            if let Some(e) = encode(rng.pick(forms), rip, model, rng) {
                 let n = e.bytes.len();
                 if rng.one_in(2) {
                     out[..n].copy_from_slice(&e.bytes);

@@ -10,6 +10,7 @@ use crate::rng::Rng;
 use crate::state::flag;
 use crate::undefined::{Operands, undefined_flags};
 use crate::values::Shape;
+use everett_cpu::CpuModel;
 use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, RflagsBits};
 
 /// Maximum number of instructions before the branch. Each test executes as many instructions as the sequence has. If
@@ -33,6 +34,7 @@ pub(crate) struct Sequence {
 pub(crate) fn draw(
     forms: &[Code],
     rip: u64,
+    model: CpuModel,
     rng: &mut Rng,
     factory: &mut InstructionInfoFactory,
 ) -> Option<Sequence> {
@@ -42,17 +44,17 @@ pub(crate) fn draw(
     let mut tainted = 0;
     for _ in 0..2 + rng.below(LEN_MAX - 1) {
         let drawn = (0..DRAWS).find_map(|_| {
-            let e = encode(rng.pick(forms), at, rng)?;
-            fits(&e, tainted, factory).then_some(e)
+            let e = encode(rng.pick(forms), at, model, rng)?;
+            fits(&e, tainted, model, factory).then_some(e)
         })?;
         at += drawn.bytes.len() as u64;
         tainted = after(&drawn.instruction, tainted);
         undefined.push(tainted);
         instructions.push(drawn);
     }
-    let condition = decode(&[0x70 + rng.below(16) as u8, rng.next() as u8], at);
+    let condition = decode(&[0x70 + rng.below(16) as u8, rng.next() as u8], at, model);
     let usable = flags(condition.instruction.rflags_read()) & tainted == 0;
-    instructions.push(if usable { condition } else { decode(&[0xeb, rng.next() as u8], at) });
+    instructions.push(if usable { condition } else { decode(&[0xeb, rng.next() as u8], at, model) });
     undefined.push(tainted);
     let mut encoded = instructions[0].clone();
     let shape = rng.pick(&[Shape::Integers, Shape::Integers, Shape::Singles, Shape::Doubles]);
@@ -63,10 +65,10 @@ pub(crate) fn draw(
 
 /// True if an instruction can be part of a sequence. It accesses registers only, does not branch, reads no flag in
 /// `tainted` (the flags that are undefined before it), and behaves equally on the processors of all vendors.
-fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool {
+fn fits(e: &Encoded, tainted: u64, model: CpuModel, factory: &mut InstructionInfoFactory) -> bool {
     let i = &e.instruction;
     matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx)
-        && verdict(i) == Verdict::Compare
+        && verdict(i, model) == Verdict::Compare
         && i.flow_control() == FlowControl::Next
         && factory.info(i).used_memory().is_empty()
         && flags(i.rflags_read()) & tainted == 0

@@ -73,6 +73,14 @@ pub(crate) const TABLE: &[Undefined] = table! {
     Div, always, CF | OF | SF | ZF | AF | PF, "2A, DIV";
     Idiv, always, CF | OF | SF | ZF | AF | PF, "2A, IDIV";
     Bsf, always, CF | OF | SF | AF | PF, "2A, BSF";
+    Tzcnt, always, OF | SF | AF | PF, "2B, TZCNT";
+    Lzcnt, always, OF | SF | AF | PF, "2A, LZCNT";
+    Andn, always, AF | PF, "2A, ANDN";
+    Bextr, always, SF | AF | PF, "2A, BEXTR";
+    Blsi, always, AF | PF, "2A, BLSI";
+    Blsmsk, always, AF | PF, "2A, BLSMSK";
+    Blsr, always, AF | PF, "2A, BLSR";
+    Bzhi, always, AF | PF, "2A, BZHI";
     Bsr, always, CF | OF | SF | AF | PF, "2A, BSR";
     Bt, always, OF | SF | AF | PF, "2A, BT";
     Bts, always, OF | SF | AF | PF, "2A, BTS";

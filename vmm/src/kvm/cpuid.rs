@@ -3,6 +3,7 @@
 //! The table has the same rows as the table of the soft CPU (Everett's own CPU). A query beyond the last leaf returns
 //! the last basic leaf, on KVM and on the soft CPU. KVM and the soft CPU derive the APIC bit from IA32_APIC_BASE.
 
+use everett_cpu::CpuModel;
 use everett_cpu::cpuid::leaves;
 use kvm_bindings::{CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX, kvm_cpuid_entry2};
 
@@ -13,7 +14,7 @@ use super::error::KvmError;
 /// # Errors
 /// Returns an error if KVM cannot hold so many rows.
 pub fn table(apic_base: u64) -> Result<CpuId, KvmError> {
-    let entries: Vec<kvm_cpuid_entry2> = leaves(apic_base)
+    let entries: Vec<kvm_cpuid_entry2> = leaves(CpuModel::V2, apic_base)
         .into_iter()
         .map(|row| kvm_cpuid_entry2 {
             function: row.leaf,

@@ -1,9 +1,9 @@
-//! Bit instructions: BT, BTS, BTR, BTC, BSF, BSR, POPCNT, CRC32.
+//! Bit instructions: BT, BTS, BTR, BTC, BSF, BSR, TZCNT, LZCNT, POPCNT, CRC32.
 
 use super::width::Width;
 use super::{by_memory, by_width};
 use crate::core::Core;
-use crate::flags::Flags;
+use crate::flags::{Flags, bits};
 use crate::op::operand::{gpr, is_immediate, is_memory, width};
 use crate::op::{ADDRESS_32, Address, Full, Handler, Kind, Op};
 use crate::stop::Flow;
@@ -106,6 +106,8 @@ trait Scan {
 }
 struct Bsf;
 struct Bsr;
+struct Tzcnt;
+struct Lzcnt;
 struct Popcnt;
 impl Scan for Bsf {
     #[inline(always)]
@@ -126,12 +128,33 @@ impl Scan for Bsr {
         core.flags = Flags { res: v, carry: 0, aux: 0 };
     }
 }
+/// Writes the number of zeros, and sets ZF and CF. The other arithmetic flags, which the manual leaves undefined, are
+/// clear.
+#[inline(always)]
+fn count_zeros<W: Width>(core: &mut Core, dst: u8, zeros: u32) {
+    W::write(core, dst, u64::from(zeros));
+    let zf = if zeros == 0 { bits::ZF } else { 0 };
+    let cf = if zeros == W::BITS { bits::CF } else { 0 };
+    core.flags = Flags::from_bits(zf | cf);
+}
+impl Scan for Tzcnt {
+    #[inline(always)]
+    fn apply<W: Width>(core: &mut Core, dst: u8, v: u64) {
+        count_zeros::<W>(core, dst, v.trailing_zeros().min(W::BITS));
+    }
+}
+impl Scan for Lzcnt {
+    #[inline(always)]
+    fn apply<W: Width>(core: &mut Core, dst: u8, v: u64) {
+        count_zeros::<W>(core, dst, v.leading_zeros() - (u64::BITS - W::BITS));
+    }
+}
 impl Scan for Popcnt {
     #[inline(always)]
     fn apply<W: Width>(core: &mut Core, dst: u8, v: u64) {
         W::write(core, dst, u64::from(v.count_ones()));
         // POPCNT clears all arithmetic flags except ZF.
-        core.flags = Flags::from_bits(if v == 0 { crate::flags::bits::ZF } else { 0 });
+        core.flags = Flags::from_bits(if v == 0 { bits::ZF } else { 0 });
     }
 }
 fn scan_reg<W: Width, K: Scan>(core: &mut Core, op: &Op) -> Flow {
@@ -198,6 +221,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         Mnemonic::Btc => forms::<Btc>(i, op),
         Mnemonic::Bsf => scan_forms::<Bsf>(i, op),
         Mnemonic::Bsr => scan_forms::<Bsr>(i, op),
+        Mnemonic::Tzcnt => scan_forms::<Tzcnt>(i, op),
+        Mnemonic::Lzcnt => scan_forms::<Lzcnt>(i, op),
         Mnemonic::Popcnt => scan_forms::<Popcnt>(i, op),
         Mnemonic::Crc32 => {
             op.dst = gpr(i.op0_register());

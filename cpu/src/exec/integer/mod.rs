@@ -7,6 +7,7 @@
 
 pub(crate) mod alu;
 mod bits;
+mod bmi;
 mod cond;
 mod exchange;
 mod mov;
@@ -58,6 +59,7 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         .or_else(|| shift::lower(i, op))
         .or_else(|| cond::lower(i, op))
         .or_else(|| bits::lower(i, op))
+        .or_else(|| bmi::lower(i, op))
         .or_else(|| muldiv::lower(i, op))
         .or_else(|| exchange::lower(i, op))
 }

@@ -1,4 +1,4 @@
-//! Moves: MOV, MOVZX, MOVSX, MOVSXD, LEA, XLAT.
+//! Moves: MOV, MOVBE, MOVZX, MOVSX, MOVSXD, LEA, XLAT.
 
 use super::width::Width;
 use super::{by_memory, by_width};
@@ -78,6 +78,29 @@ fn lea_near(core: &mut Core, op: &Op) -> Flow {
         core.regs[(op.base & 31) as usize].wrapping_add(op.disp as i64 as u64);
     Ok(())
 }
+/// Reverses the bytes of a value of this width.
+#[inline(always)]
+fn reversed<W: Width>(v: u64) -> u64 {
+    v.swap_bytes() >> (u64::BITS - W::BITS)
+}
+fn load_reversed<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
+    let v = core.mem.load::<W>(A::of(core, op))?;
+    W::write(core, op.dst, reversed::<W>(v.to_u64()));
+    Ok(())
+}
+fn store_reversed<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
+    let v = reversed::<W>(W::read(core, op.src));
+    core.mem.store(A::of(core, op), W::from_u64(v))
+}
+fn lower_movbe(i: &Instruction, op: &mut Op) -> Handler {
+    if is_memory(i, 0) {
+        op.src = gpr(i.op1_register());
+        return by_memory!(op, width(i, 0), store_reversed);
+    }
+    op.dst = gpr(i.op0_register());
+    by_memory!(op, width(i, 0), load_reversed)
+}
+
 fn xlat(core: &mut Core, op: &Op) -> Flow {
     let offset = core.regs[3].wrapping_add(core.regs[0] & 0xff);
     let offset = if op.imm != 0 { offset & 0xffff_ffff } else { offset };
@@ -161,6 +184,7 @@ fn lower_extend(i: &Instruction, op: &mut Op, signed: bool) -> Handler {
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Mov => lower_mov(i, op)?,
+        Mnemonic::Movbe => lower_movbe(i, op),
         Mnemonic::Movzx => lower_extend(i, op, false),
         Mnemonic::Movsx | Mnemonic::Movsxd => lower_extend(i, op, true),
         Mnemonic::Lea => {

@@ -1,4 +1,4 @@
-//! MMX and SSE to SSE4.2 in their legacy encodings.
+//! MMX, SSE to SSE4.2, AES-NI and SHA in their legacy encodings.
 //!
 //! - `operand`: access to operands, the check that the guest may use SSE, and macros for the most common operand forms
 //! - `moves`: moves of all kinds
@@ -8,6 +8,7 @@
 //!   change no flag of MXCSR
 //! - `arith`, `compare`, `convert`: instructions that use `float`
 //! - `round`, `horizontal`, `approximate`, `strings`: instructions composed of SSE2 arithmetic or computed in software
+//! - `aes`, `sha`: AES-NI, PCLMULQDQ and SHA, computed in software
 //! - `fxsave`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints
 //!
 //! CRC32 and POPCNT are in `exec::integer`.
@@ -16,6 +17,7 @@
 //! module says that it computes them in software. An instruction that raises #XM changes only the flags in MXCSR.
 //! If the instruction is a conversion into or out of an MMX register, it has also entered the MMX state.
 
+mod aes;
 mod approximate;
 mod arith;
 mod compare;
@@ -30,6 +32,7 @@ mod moves;
 mod operand;
 mod precision;
 mod round;
+mod sha;
 mod shuffle;
 mod strings;
 
@@ -44,7 +47,7 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     } else {
         operands(i, &mut candidate);
     }
-    let files: [fn(&Instruction, &mut Op) -> Option<Kind>; 11] = [
+    let files: [fn(&Instruction, &mut Op) -> Option<Kind>; 13] = [
         moves::lower,
         integer::lower,
         arith::lower,
@@ -55,6 +58,8 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         horizontal::lower,
         approximate::lower,
         strings::lower,
+        aes::lower,
+        sha::lower,
         fxsave::lower,
     ];
     let kind = files.iter().find_map(|lower| lower(i, &mut candidate))?;

@@ -1,6 +1,7 @@
 //! Features of the host CPU, as CPUID and FXSAVE report them.
 #![allow(unsafe_code)]
 
+use iced_x86::CpuidFeature;
 use std::arch::x86_64::{__cpuid, __cpuid_count, _fxsave64};
 
 /// CPUID.07H.0:EBX bit 6: only an instruction with an unmasked exception updates the x87 data pointer (SDM vol. 1,
@@ -40,4 +41,25 @@ pub(crate) fn features() -> Features {
     let mxcsr_mask = u32::from_le_bytes(std::array::from_fn(|n| image.0[MXCSR_MASK_AT + n]));
     let data_pointer_of_exceptions = leaf7 & FDP_EXCPTN_ONLY != 0;
     Features { v2, data_pointer_of_exceptions, hides_pointers: false, mxcsr_mask }
+}
+
+/// True if the host has a feature of the larger CPU models. False for features that no model has.
+pub(crate) fn has(feature: CpuidFeature) -> bool {
+    match feature {
+        CpuidFeature::AES => is_x86_feature_detected!("aes"),
+        CpuidFeature::AVX => is_x86_feature_detected!("avx"),
+        CpuidFeature::AVX2 => is_x86_feature_detected!("avx2"),
+        CpuidFeature::BMI1 => is_x86_feature_detected!("bmi1"),
+        CpuidFeature::BMI2 => is_x86_feature_detected!("bmi2"),
+        CpuidFeature::F16C => is_x86_feature_detected!("f16c"),
+        CpuidFeature::FMA => is_x86_feature_detected!("fma"),
+        CpuidFeature::LZCNT => is_x86_feature_detected!("lzcnt"),
+        CpuidFeature::MOVBE => is_x86_feature_detected!("movbe"),
+        CpuidFeature::PCLMULQDQ => is_x86_feature_detected!("pclmulqdq"),
+        CpuidFeature::SHA => is_x86_feature_detected!("sha"),
+        CpuidFeature::XSAVE => is_x86_feature_detected!("xsave"),
+        CpuidFeature::XSAVEC => is_x86_feature_detected!("xsavec"),
+        CpuidFeature::XSAVEOPT => is_x86_feature_detected!("xsaveopt"),
+        _ => false,
+    }
 }

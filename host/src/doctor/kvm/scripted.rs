@@ -1,5 +1,6 @@
 //! Scripted hosts, with which tests imitate hardware that the test's host may lack.
 
+use everett_cpu::CpuModel;
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
 
@@ -33,7 +34,7 @@ fn sound(guest: &Guest) -> Ran {
         "ring 0 speed" | "ring 3 speed" => ran.nanoseconds = guest.rcx / 2,
         "exits" => ran.exits = guest.rcx,
         "CPUID" => {
-            let rows = leaves(Msrs::default().apic_base);
+            let rows = leaves(CpuModel::default(), Msrs::default().apic_base);
             let (leaf, subleaf) = (guest.rax as u32, guest.rcx as u32);
             let row = rows.iter().find(|r| r.leaf == leaf && r.subleaf.is_none_or(|s| s == subleaf));
             let last = rows.iter().rev().find(|row| row.leaf < 0x8000_0000);

@@ -274,7 +274,7 @@ fn summary(rows: &[Undefined]) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use everett_cpu::model;
+    use everett_cpu::CpuModel;
     use iced_x86::{Code, Decoder, DecoderOptions, Instruction, RflagsBits};
 
     use super::*;
@@ -298,7 +298,7 @@ mod tests {
         for code in Code::values().filter(|code| code.op_code().mode64()) {
             let mut i = Instruction::default();
             i.set_code(code);
-            if model::has(&i) && undefined(&i) != 0 {
+            if CpuModel::default().has(&i) && undefined(&i) != 0 {
                 wanted.insert(format!("{:?}", code.mnemonic()));
             }
         }

@@ -1,6 +1,7 @@
 //! Probe for what guests must not see of the host's processor: its CPUID values, in ring 0 and in ring 3, and instructions
 //! that the CPU model (Everett's own CPU) lacks.
 
+use everett_cpu::CpuModel;
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
 
@@ -101,7 +102,7 @@ fn transactions(host: &mut dyn Host, ring: Ring, aborts: &mut bool) -> Result<Op
 /// Returns a description of the first leaf that differs from the model. `None` if no leaf differs.
 fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
     let code = [0x0f, 0xa2];
-    let mut wanted = leaves(Msrs::default().apic_base);
+    let mut wanted = leaves(CpuModel::default(), Msrs::default().apic_base);
     // Hypervisors identify themselves in leaves 40000000h and 40000001h. The model has no such leaves, and returns the
     // last basic leaf for both.
     if let Some(last) = wanted.iter().rev().find(|row| row.leaf < 0x8000_0000).copied() {
