@@ -50,6 +50,15 @@ pub trait Watch {
     /// Receives the edges that a node has executed for the first time. An edge is a branch instruction and the
     /// instruction that was executed after it.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
+    /// Receives the timeline when this node has retired the number of instructions that the observer gave to
+    /// [`Node::stop_at`](everett_vmm::world::Node::stop_at). The observer must give a higher number, or none; otherwise
+    /// the node does not continue.
+    ///
+    /// # Errors
+    /// An error ends the timeline.
+    fn counted(&mut self, _node: usize, _timeline: &mut Timeline) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the timeline after each step (20 ms of vtime) until *ready*, i.e. until all services are up.
     fn booting(&mut self, _timeline: &mut Timeline) {}
     /// Receives, after each step, the vtime since *ready* in nanoseconds (0 before *ready*) and the number of executed
@@ -97,7 +106,12 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
     // The steps end at the same vtimes wherever the timeline starts.
     let mut next_ns = timeline.vtime().next_multiple_of(STEP_NS);
     loop {
-        let stop = timeline.run(&Until::vtime(next_ns));
+        let stop = loop {
+            match timeline.run_node(0, &Until::vtime(next_ns)) {
+                (Some(node), Stop::Count) => watch.counted(node, timeline)?,
+                (_, stop) => break stop,
+            }
+        };
         let now = timeline.vtime();
         if let Some(refused) = timeline.refused_file() {
             return Err(refused.into());

@@ -46,7 +46,7 @@ impl World {
     /// Makes a node's clock drift by `ppm` parts per million from now on.
     pub fn drift(&mut self, node: usize, ppm: i32) {
         let now = self.round.now;
-        let Node { machine, state } = &mut self.nodes[node];
+        let Node { machine, state, .. } = &mut self.nodes[node];
         // A paused node's time advances, but its machine has not reached that time.
         state.clock.drift(machine.vtime().max(state.clock.local(now)), ppm);
     }

@@ -107,8 +107,7 @@ impl World {
     pub fn from_moment(machines: Vec<Machine>, moment: &WorldMoment) -> Result<World, MomentError> {
         moment.check_names(machines.iter().map(Machine::name))?;
         let Between { nodes, wire, round } = &moment.between;
-        let nodes =
-            machines.into_iter().zip(nodes).map(|(machine, state)| Node { machine, state: state.clone() });
+        let nodes = machines.into_iter().zip(nodes).map(|(machine, state)| Node::of(machine, state.clone()));
         let (wire, round) = (wire.clone(), round.clone());
         Ok(World { nodes: nodes.collect(), wire, round, host: None, capture: None })
     }

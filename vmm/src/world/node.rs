@@ -41,6 +41,8 @@ pub(super) struct Stalls {
 pub struct Node {
     pub(super) machine: Machine,
     pub(super) state: NodeState,
+    /// Value of [`Node::retired`] at which runs of the world stop. `u64::MAX` if no observer has asked for one.
+    stop_at: u64,
 }
 
 impl NodeState {
@@ -58,7 +60,12 @@ impl Node {
         let clock = NodeClock::started(world_ns);
         let (paused, stalls, arriving) = (false, None, VecDeque::new());
         let state = NodeState { clock, paused, stalls, arriving, retired_before: 0, started_at: 0 };
-        Node { machine, state }
+        Node::of(machine, state)
+    }
+
+    /// Returns a node without an observer.
+    pub(super) fn of(machine: Machine, state: NodeState) -> Node {
+        Node { machine, state, stop_at: u64::MAX }
     }
 
     /// Returns the machine.
@@ -83,6 +90,11 @@ impl Node {
     pub fn retired(&self) -> u64 {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)
+    }
+    /// Makes runs of the world stop with [`Stop::Count`] when [`Node::retired`] reaches `retired`. Each run stops there until
+    /// the caller sets a higher count; `u64::MAX` sets none. The stop is not part of the node's state.
+    pub fn stop_at(&mut self, retired: u64) {
+        self.stop_at = retired;
     }
     /// Returns the count of the current machine at which [`Node::retired`] is `retired`.
     fn count_of(&self, retired: u64) -> u64 {
@@ -118,7 +130,7 @@ impl Node {
     /// `until` refers to [`Node::retired`], not to [`Machine::icount`]. Returns `None` if the node is at `world_ns` or
     /// does not execute.
     pub(super) fn run_to(&mut self, world_ns: u64, until: &Until) -> Option<Stop> {
-        let last = self.count_of(until.icount);
+        let last = self.count_of(until.icount.min(self.stop_at));
         loop {
             self.take_arrived();
             if !self.runs() || self.vtime() >= world_ns {

@@ -39,8 +39,16 @@ fn until(vtime: u64) -> WorldUntil {
 
 /// Runs to a vtime. Nodes may end before that.
 pub(crate) fn run(world: &mut World, vtime: u64) {
+    run_counted(world, vtime, &mut |_, node| panic!("node {node} stopped at a count"));
+}
+
+/// Runs to a vtime, and calls `counted` with each node that stops at its count. Nodes may end before that.
+fn run_counted(world: &mut World, vtime: u64, counted: &mut dyn FnMut(&mut World, usize)) {
     while let WorldStop::Node { stop, node } = world.run(&until(vtime)) {
-        assert!(matches!(&stop, Stop::End(end) if !end.is_failure()), "node {node}: {stop:?}");
+        match stop {
+            Stop::Count => counted(world, node),
+            stop => assert!(matches!(&stop, Stop::End(end) if !end.is_failure()), "node {node}: {stop:?}"),
+        }
     }
 }
 
@@ -83,9 +91,14 @@ impl Course {
 
     /// Runs to a vtime, and executes the plan's actions up to then.
     pub(crate) fn run(&mut self, vtime: u64) {
+        self.run_counted(vtime, &mut |_, node| panic!("node {node} stopped at a count"));
+    }
+
+    /// Like [`Course::run`], and calls `counted` with each node that stops at its count.
+    pub(crate) fn run_counted(&mut self, vtime: u64, counted: &mut dyn FnMut(&mut World, usize)) {
         while self.world.vtime() < vtime {
             let event = self.event();
-            run(&mut self.world, vtime.min(event));
+            run_counted(&mut self.world, vtime.min(event), counted);
             let now = self.world.vtime();
             while let Some((_, node, act)) = self.plan.get(self.done).filter(|(at, ..)| *at == now).cloned() {
                 self.done += 1;

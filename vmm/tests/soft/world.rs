@@ -77,6 +77,26 @@ fn cuts_are_invisible() {
     assert_eq!(whole(), expected, "the run repeats");
 }
 
+/// Power losses of the plan do not set a node's count back.
+#[test]
+fn stops_at_counts_of_all_nodes_are_exact_and_invisible() {
+    const EVERY: u64 = 3_001;
+    let mut course = course();
+    let mut stops = [0; 3];
+    for node in 0..stops.len() {
+        course.world.node_mut(node).stop_at(EVERY);
+    }
+    course.run_counted(END, &mut |world, node| {
+        stops[node] += 1;
+        assert_eq!(world.nodes()[node].retired(), EVERY * stops[node]);
+        world.node_mut(node).stop_at(EVERY * (stops[node] + 1));
+    });
+    for (node, stops) in course.world.nodes().iter().zip(stops) {
+        assert!(stops > 20 && stops == node.retired() / EVERY, "{stops} stops in {}", node.retired());
+    }
+    assert_eq!(course.world.breakdown(), whole());
+}
+
 /// Every action of the plan has an effect.
 #[test]
 fn every_action_of_the_plan_matters() {
