@@ -104,6 +104,16 @@ impl Guest<'_> {
         stack.map_err(Error::reading("the stack of a thread"))
     }
 
+    /// Returns the stack of the kernel's idle thread, which runs on the CPU.
+    ///
+    /// # Errors
+    /// Returns an error if the thread's structures cannot be read.
+    pub fn idle_stack(&self, cpu: &CpuRegisters, modules: &Modules) -> Result<Stack, Error> {
+        let stack =
+            self.current().and_then(|task| self.stack_of(task, false, cpu.registers.unwinding(), modules));
+        stack.map_err(Error::reading("the stack of a thread"))
+    }
+
     fn stack_of(
         &self,
         task: u64,

@@ -7,6 +7,8 @@
 //! - [`machine`]: RAM and registers of a machine
 //! - [`debug_files`]: separate files with debug information
 //! - [`mapped_files`]: programs and libraries that processes have mapped
+//! - [`sampler`]: samples of what a machine executes
+//! - [`profile`]: numbers of samples by node, process, function and kind
 //!
 //! Disks, which `everett-inspect` does not read:
 //!
@@ -44,8 +46,10 @@ pub mod limits;
 pub mod machine;
 pub mod mapped_files;
 pub mod node_disks;
+pub mod profile;
 mod program;
 mod program_copy;
+pub mod sampler;
 pub mod terminal;
 pub mod unmapped;
 mod unpack;

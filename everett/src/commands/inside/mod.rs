@@ -6,6 +6,7 @@
 //!
 //! - `guests`: the guests of the machines at an instant, read from outside
 //! - `new_file`: a file that a command writes
+//! - `flame_graph`: flame graphs, and the lines for them
 //! - `core`: writes processes as core files for gdb
 //! - `debug`: debugs a branch, in a session over the whole world or with gdb
 //! - `disk`: writes the image of a machine's disk, also as a power loss would leave it
@@ -42,6 +43,7 @@ pub(super) mod debug;
 pub(super) mod debug_files;
 pub(super) mod disk;
 pub(super) mod files;
+mod flame_graph;
 mod fork;
 mod guests;
 mod instant;

@@ -4,5 +4,3 @@
 pub const PENDING_CALLS_MAX: usize = 131_072;
 /// Maximum number of files with writes that no call has made durable. Writes to more are left out, and counted.
 pub const WRITTEN_FILES_MAX: usize = 65_536;
-/// Maximum number of processes of a node whose programs are kept between two samples.
-pub const PROCESSES_KEPT_MAX: usize = 256;
