@@ -41,7 +41,9 @@
 //! - `instruments`: the options `--watch` (report memory accesses) and `--edges` (record executed jumps)
 //! - `judge`: decides which events of a single run are findings
 //! - `no_history`: replaces `history` in builds without that feature
+//! - `no_profile`: replaces `inside::profile` in builds without the feature `inside`
 //! - `plans`: computes the faults of each branch again, for reports
+//! - `profile_args`: options of a profile
 //! - `prune_args`: arguments of `runs prune`
 //! - `record`: replays findings after an exploration and stores their timelines, for reports
 //! - `recording`: writes the file with the timeline of a finding
@@ -80,8 +82,11 @@ mod judge;
 mod moment;
 #[cfg(not(feature = "history"))]
 mod no_history;
+#[cfg(not(feature = "inside"))]
+mod no_profile;
 mod plan;
 mod plans;
+mod profile_args;
 mod prune_args;
 mod record;
 mod recording;
@@ -105,6 +110,11 @@ pub use report::live_page;
 
 #[cfg(not(feature = "history"))]
 use no_history as history;
+#[cfg(not(feature = "inside"))]
+use no_profile as profile;
+
+#[cfg(feature = "inside")]
+use inside::profile;
 
 use everett_input::causes::with_causes;
 use everett_input::text;

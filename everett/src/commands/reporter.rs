@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use super::instruments::EdgeFile;
 use super::judge::Judge;
+use super::profile::Profiler;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
 
@@ -44,6 +45,8 @@ pub(super) struct Reporter<'a> {
     pub(super) judge: Judge<'a>,
     /// File for executed edges, if `--edges` is given.
     pub(super) edges: Option<EdgeFile>,
+    /// Profile, if `--profile` is given.
+    pub(super) profiler: Option<Profiler>,
 }
 
 /// Counts of the faults that a timeline applied.
@@ -88,8 +91,20 @@ impl<'a> Reporter<'a> {
         let nodes: Vec<String> = world.nodes.iter().map(|node| node.name.clone()).collect();
         let consoles = vec![VecDeque::from([Vec::new()]); nodes.len()];
         let faults = FaultCounts::default();
-        let edges = None;
-        Reporter { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults, judge, edges }
+        Reporter {
+            ui,
+            folder,
+            bar,
+            interrupt,
+            nodes,
+            consoles,
+            duration_ns,
+            repeated,
+            faults,
+            judge,
+            edges: None,
+            profiler: None,
+        }
     }
 
     pub(super) fn finish(&self) {
@@ -187,6 +202,13 @@ impl Watch for Reporter<'_> {
         if let Some(file) = &mut self.edges {
             file.add(node, edges);
         }
+    }
+
+    fn counted(&mut self, node: usize, timeline: &mut Timeline) -> anyhow::Result<()> {
+        if let Some(profiler) = &mut self.profiler {
+            profiler.counted(node, timeline);
+        }
+        Ok(())
     }
 
     fn booting(&mut self, timeline: &mut Timeline) {

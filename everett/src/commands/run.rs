@@ -24,6 +24,8 @@ use super::engine_choice::EngineArgs;
 use super::engine_options::engine_options;
 use super::instruments::{self, EdgeFile, Instruments};
 use super::judge::Judge;
+use super::profile::{self, Profiler};
+use super::profile_args::ProfileArgs;
 use super::reporter::{FaultCounts, Reporter};
 use super::timeline::TimelineArgs;
 use crate::ui::{Ui, printable, style};
@@ -53,6 +55,9 @@ pub struct Args {
     /// Instruments
     #[command(flatten)]
     pub instruments: Instruments,
+    /// Profile
+    #[command(flatten)]
+    pub profile: ProfileArgs,
 }
 
 /// Result of a timeline: the last line of `--json`, and `run.json`.
@@ -97,6 +102,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let judged = plan.clone().unwrap_or_default();
     let options = engine.options(engine_options(&args.timeline.hidden)?);
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
+    let profile = profile::Asked::new(&args.profile, &engine)?;
     let interrupt = Interrupt::install()?;
     instruments::check(&args.instruments, &world, &engine)?;
     let edges = EdgeFile::new(&args.instruments)?;
@@ -112,8 +118,10 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 
     let clock = Stopwatch::start();
     let boot_seconds = failed.as_ref().map_or(0.0, |failed| failed.seconds);
-    let is_recorded =
-        args.output.is_some() || !args.instruments.watch.is_empty() || args.instruments.edges.is_some();
+    let is_recorded = args.output.is_some()
+        || !args.instruments.watch.is_empty()
+        || args.instruments.edges.is_some()
+        || profile.is_some();
     let mut timeline = match failed {
         Some(failed) if !is_recorded => failed.into_timeline(seed),
         Some(failed) => {
@@ -132,6 +140,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let judge = Judge::new(&abstractions, &judged)?;
     let mut reporter = Reporter::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
     reporter.edges = edges;
+    reporter.profiler = profile.map(|asked| Profiler::begin(asked, &launcher, &mut timeline)).transpose()?;
     let ended = match args.duration_ns {
         Some(duration_ns) => drive(&mut timeline, duration_ns, &mut reporter),
         None => drive_until_done(&mut timeline, &mut reporter),
@@ -143,6 +152,9 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let host_seconds = clock.seconds() + boot_seconds;
     if let Some(edges) = reporter.edges.take() {
         edges.write(ui, &launcher)?;
+    }
+    if let Some(profiler) = reporter.profiler.take() {
+        profiler.write(ui, &mut timeline, &identity.path(seed))?;
     }
     let findings = reporter.judge.findings(timeline.findings());
     for (number, node) in timeline.world().nodes().iter().enumerate() {

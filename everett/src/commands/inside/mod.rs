@@ -7,6 +7,7 @@
 //! - `guests`: the guests of the machines at an instant, read from outside
 //! - `new_file`: a file that a command writes
 //! - `flame_graph`: flame graphs, and the lines for them
+//! - `profile`: makes a profile of a running timeline
 //! - `core`: writes processes as core files for gdb
 //! - `debug`: debugs a branch, in a session over the whole world or with gdb
 //! - `disk`: writes the image of a machine's disk, also as a power loss would leave it
@@ -54,6 +55,7 @@ mod new_file;
 pub(super) mod pcap;
 mod place;
 pub(super) mod print;
+pub(super) mod profile;
 pub(super) mod ps;
 mod raw_terminal;
 pub(super) mod shell;

@@ -14,6 +14,7 @@
 //! * `origins`: the origin of bytes in memory, files and messages, across nodes
 //! * `prints`: prints values of a program on recorded branches
 //! * `probes`: probes of a world file, as properties and state variables
+//! * `profiles`: profiles of machines by retired instructions
 //! * `projects`: finds the planted defects of the projects in `examples/`
 //! * `registry`: images from a container registry that runs on this host
 //! * `scratch`: an image with only a static program
@@ -49,6 +50,8 @@ mod origins;
 mod prints;
 #[cfg(feature = "inside")]
 mod probes;
+#[cfg(feature = "inside")]
+mod profiles;
 mod projects;
 mod registry;
 mod scratch;
