@@ -18,7 +18,7 @@ pub(super) struct Line {
 /// Returns a sentence about the number of samples.
 pub(super) fn summary(tables: &Tables) -> String {
     let samples = counted(tables.samples, "sample", "samples");
-    format!("{samples}, one every {} retired instructions of a node", count(tables.every_instructions))
+    format!("{samples}, one every {} retired instructions of a node", tables.every_instructions)
 }
 
 /// Returns the tables, each with at most `rows` rows.
@@ -107,7 +107,7 @@ mod tests {
         profile.add(0, sample("\u{1b}[2J", &["main"]));
         profile.add_unread(0, Kind::Unreadable);
         let tables = profile.tables();
-        assert_eq!(summary(&tables), "4 samples, one every 2,000,000 retired instructions of a node");
+        assert_eq!(summary(&tables), "4 samples, one every 2000000 retired instructions of a node");
         let text: Vec<String> = lines(&tables, 2).into_iter().map(|line| line.text).collect();
         let expected = "\
 by node: share, million instructions, node, kinds
