@@ -43,8 +43,11 @@ fn run(world: &Path, more: &[&str]) -> Vec<Value> {
     json_lines(&output)
 }
 
-fn of<'r>(records: &'r [Value], kind: &str) -> &'r Value {
-    records.iter().find(|record| record["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {records:#?}"))
+/// Returns the last record, which has the trail of the run.
+fn end(records: &[Value]) -> &Value {
+    let end = records.last().expect("records");
+    assert!(end["kind"] == "end" && end["trail"].is_string() && end["executed"].is_u64(), "{end}");
+    end
 }
 
 #[test]
@@ -60,16 +63,17 @@ fn a_profile_names_the_costs_and_changes_nothing() {
         let folder = folder.path().join(name);
         let every = EVERY.to_string();
         let records = run(&world, &["--profile", folder.to_str().unwrap(), "--profile-every", &every]);
-        assert_eq!(of(&records, "end")["trail"], of(&plain, "end")["trail"], "the profile changes the trail");
-        assert_eq!(of(&records, "end")["executed"], of(&plain, "end")["executed"]);
+        assert_eq!(end(&records)["trail"], end(&plain)["trail"], "the profile changes the trail");
+        assert_eq!(end(&records)["executed"], end(&plain)["executed"]);
         let read = FILES.map(|file| fs::read_to_string(folder.join(file)).unwrap());
         let document: Value = serde_json::from_str(&read[0]).unwrap();
-        assert_eq!(of(&records, "profile"), &document);
+        let printed = records.iter().find(|record| record["kind"] == "profile");
+        assert_eq!(printed, Some(&document));
         read
     });
     assert!(first == again, "the profiles of two runs differ: {} {}", first[1], again[1]);
     let document: Value = serde_json::from_str(&first[0]).unwrap();
-    each_sample_is_counted_once(&document, &first[2], of(&plain, "end"));
+    each_sample_is_counted_once(&document, &first[2], end(&plain));
     the_planted_function_costs_most(&document, &first[1], &first[3]);
 }
 
