@@ -43,9 +43,9 @@ methods! {
     [operand]:
         bswap Bswap call Call cmpxchg16b Cmpxchg16b cmpxchg8b Cmpxchg8b dec Dec div Div fild Fild
         fistp Fistp fld Fld fstp Fstp inc Inc int Int invlpg Invlpg ja Ja jae Jae jb Jb jc Jb je Je jg Jg
-        jmp Jmp jne Jne jnz Jne jp Jp jrcxz Jrcxz jz Je lgdt Lgdt lidt Lidt lldt Lldt lmsw Lmsw ltr Ltr
+        jmp Jmp jne Jne jnz Jne jp Jp jrcxz Jrcxz jz Je ldmxcsr Ldmxcsr lgdt Lgdt lidt Lidt lldt Lldt lmsw Lmsw ltr Ltr
         mul Mul neg Neg not Not pop Pop prefetcht0 Prefetcht0 push Push setc Setb sete Sete setg Setg
-        setl Setl setnz Setne seto Seto sgdt Sgdt sidt Sidt sldt Sldt smsw Smsw stmxcsr Stmxcsr str Str
+        setl Setl setnz Setne seto Seto setp Setp sgdt Sgdt sidt Sidt sldt Sldt smsw Smsw stmxcsr Stmxcsr str Str
         verr Verr verw Verw;
     [destination source]:
         adc Adc add Add addpd Addpd and And bsf Bsf bt Bt btc Btc btr Btr bts Bts cmova Cmova cmovb Cmovb

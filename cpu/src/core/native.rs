@@ -104,6 +104,13 @@ pub(crate) struct Native {
     pub hosts: [u64; 16],
     /// Values of the host XMM registers when translated code was last left.
     pub vectors: [u128; 16],
+    /// MXCSR that the host's functions expect.
+    pub host_mxcsr: u32,
+    /// 1 while the guest's MXCSR is in the host's register, and otherwise 0. While it is 1, [`Core::fpu`] may lack
+    /// exception flags that are in the register, and the guest may use XMM registers and has masked all exceptions.
+    ///
+    /// [`Core::fpu`]: crate::core::Core::fpu
+    pub mxcsr_is_guests: u8,
     /// Most recent calls.
     pub returns: Returns,
     /// Offset of the most recent call in `returns`, in bytes.

@@ -9,7 +9,7 @@ use core::arch::asm;
 use core::arch::x86_64::__m128i;
 
 /// MXCSR that Rust code expects: round to nearest, all exceptions masked, no flags.
-const HOST: u32 = 0x1f80;
+pub(crate) const HOST: u32 = 0x1f80;
 
 /// Bits 7-12 of MXCSR, which mask all exceptions.
 pub(crate) const MASKS: u32 = 0x1f80;

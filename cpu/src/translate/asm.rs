@@ -188,6 +188,18 @@ impl Asm {
         self.code.extend_from_slice(&[0x0f, 0x29]);
         self.at(n, base, disp);
     }
+    /// MXCSR = [base + disp], 32 bits. Reserved bits must be clear, because the host would raise #GP otherwise.
+    pub(super) fn load_mxcsr(&mut self, base: Host, disp: i32) {
+        self.rex(false, 0, 0, base.0);
+        self.code.extend_from_slice(&[0x0f, 0xae]);
+        self.at(2, base, disp);
+    }
+    /// [base + disp] = MXCSR, 32 bits.
+    pub(super) fn store_mxcsr(&mut self, base: Host, disp: i32) {
+        self.rex(false, 0, 0, base.0);
+        self.code.extend_from_slice(&[0x0f, 0xae]);
+        self.at(3, base, disp);
+    }
     /// Sets the flags of [base + disp] & imm, one byte.
     pub(super) fn test_memory(&mut self, base: Host, disp: i32, imm: u8) {
         self.rex(false, 0, 0, base.0);

@@ -10,6 +10,7 @@ use super::{
 use crate::core::Core;
 use crate::core::native::Near;
 use crate::failure::caught;
+use crate::host_fp;
 use crate::mem::{Access, Mode};
 use crate::op::{FAR_PAGE, Op, slot};
 use crate::stop::Stop;
@@ -42,6 +43,7 @@ impl Translator {
         core.regs[slot::JUMPS as usize] = self.jumps.as_ptr() as u64;
         core.regs[slot::EDGES as usize] = core.edges.as_ref().map_or(0, |edges| edges.table_address());
         core.native.ops = ops as u64;
+        core.native.host_mxcsr = host_fp::sse::HOST;
         if core.native.generation != self.generation {
             core.native.generation = self.generation;
             (core.native.returns, core.native.near) = Default::default();

@@ -22,5 +22,11 @@ pub(super) const fn field(offset: usize) -> i32 {
 pub(super) const TABLE: i32 = field(offset_of!(Core, mem.tlb.table));
 /// Displacement of the current mode's TLB epoch, a number that changes when remembered jump targets become invalid.
 pub(super) const EPOCH: i32 = field(offset_of!(Core, mem.tlb.epoch));
+/// Displacement of the guest's MXCSR.
+pub(super) const MXCSR: i32 = field(offset_of!(Core, fpu.mxcsr));
+/// Displacement of the host's MXCSR.
+pub(super) const HOST_MXCSR: i32 = field(offset_of!(Core, native.host_mxcsr));
+/// Displacement of the byte that is 1 while the guest's MXCSR is in the host's register, and otherwise 0.
+pub(super) const MXCSR_IS_GUESTS: i32 = field(offset_of!(Core, native.mxcsr_is_guests));
 /// Displacement of RIP. Translated code sets RIP only between blocks.
 pub(super) const RIP: i32 = field(offset_of!(Core, rip));

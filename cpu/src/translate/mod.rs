@@ -25,9 +25,9 @@
 //! - [`hot`]: the decision to translate a block, and what the CPU does after translated code returns
 //!
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
-//! instructions on a list (`choice::can_be_plain`, `choice::can_be_arithmetic`, `vectors::LISTED`). No listed
-//! instruction is privileged or control flow. This module re-encodes all of them and chooses their registers and memory
-//! operands. A division is executed only if its quotient fits, so that it raises no exception on the host. Therefore:
+//! instructions on a list (`choice::can_be_plain`, `choice::can_be_arithmetic`, `vectors::LISTED`,
+//! `vectors::FLOATING`). No listed instruction is privileged or control flow. This module re-encodes all of them and
+//! chooses their registers and memory operands. A division is executed only if its quotient fits, so that it raises no exception on the host. Therefore:
 //! - Translated code accesses only four kinds of memory. The first is [`crate::core::Core`], into which R15 always
 //!   points. The second is tables whose addresses are in `Core`. An index into a table is masked to the table's length,
 //!   or is the number of a page of RAM. The third is guest RAM, through a TLB entry whose tag has matched for the first
@@ -39,7 +39,9 @@
 //!   jump table. No table and no stack slot of the host holds a guest address as a jump target. When all code is
 //!   dropped, so are all stored targets.
 //! - Translated code changes the host's arithmetic flags, the registers that the entry routine has saved, and the
-//!   registers that any function may change. It changes no other state of the host.
+//!   registers that any function may change. While it executes floating-point instructions, the host's MXCSR is the
+//!   guest's, with all exceptions masked. The routines restore it before they leave or call a function. Translated code
+//!   changes no other state of the host.
 //! - A block's translation and the operands of its handlers (functions that execute one instruction) come from the same
 //!   bytes. Each page of code has a content number, which stands for the page's bytes. A write to the page takes the
 //!   number away. A translation is found only by the content number of its page. A jump within a page leads to current

@@ -12,7 +12,7 @@ use super::asm::{
     Alu, Asm, EQUAL, Host, Label, NOT_EQUAL, R9, R10, R11, R12, R13, R14, R15, RAX, RCX, RDI, RDX, RSI, RSP,
 };
 use super::enter::{call_op, call_string, missed, missed_exec, note_edge, read_flags};
-use super::frame::{EPOCH, MIDDLE, RIP, TABLE, field, slot};
+use super::frame::{EPOCH, HOST_MXCSR, MIDDLE, MXCSR, MXCSR_IS_GUESTS, RIP, TABLE, field, slot};
 use super::lazy_flags::{self, Operation};
 use super::memory::CodeMemory;
 use super::registers::{FIXED, POOL, STACK};
@@ -22,6 +22,7 @@ use super::{
 use crate::core::native::{HOP_MASK, HOP_SHIFT, Hop, Native, PAGE_MASK, PAGE_SHIFT, Page, RETURNS, Return};
 use crate::core::{Core, cr0, cr4};
 use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
+use crate::host_fp::sse::MASKS;
 use crate::mem::tlb;
 use crate::op::slot::{CONTENTS, EDGES, FROM, HOPS, JUMPS, KIND, LEFT, PAGE, PAGES, RAM};
 
@@ -83,6 +84,9 @@ pub(super) struct Routines {
     pub interpret: u64,
     /// Checks that the guest may use XMM registers. If it may not, leaves the instruction to the interpreter.
     pub vectors: u64,
+    /// Loads the guest's MXCSR into the host's register. If the guest may not use XMM registers, or has unmasked an
+    /// exception, leaves the instruction to the interpreter.
+    pub floating: u64,
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the jump's
     /// site (see `sites`). The routine with index 1 also sets the stack pointer from R14.
     pub hop: [u64; 2],
@@ -142,11 +146,13 @@ impl Routines {
             }
         }
         routines.executable = emit(&mut |asm| executable(asm, mask, miss));
-        routines.interpret = emit(&mut |asm| {
+        let interpret = emit(&mut |asm| {
             asm.set(R10, IMPOSSIBLE);
             asm.jump_to(miss);
         });
-        routines.vectors = emit(&mut |asm| vectors(asm, miss));
+        routines.interpret = interpret;
+        routines.vectors = emit(&mut |asm| vectors(asm, interpret));
+        routines.floating = emit(&mut |asm| floating(asm, interpret));
         for stack in [false, true] {
             let elsewhere = emit(&mut |asm| far(asm, mask, stack, leave));
             let hop = emit(&mut |asm| hop(asm, stack, elsewhere));
@@ -193,8 +199,21 @@ fn enter(asm: &mut Asm) {
     asm.jump_register(R11);
 }
 
+/// Emits code that gives the host its MXCSR back, and stores the guest's, if the guest's is in the host's register. It
+/// must run before each function of the host and each exit from translated code. Changes only flags.
+fn give_mxcsr_back(asm: &mut Asm) {
+    let done = asm.label();
+    asm.test_memory(R15, MXCSR_IS_GUESTS, 1);
+    asm.jump_short_if(EQUAL, done);
+    asm.store_mxcsr(R15, MXCSR);
+    asm.load_mxcsr(R15, HOST_MXCSR);
+    asm.store8_imm(R15, MXCSR_IS_GUESTS, 0);
+    asm.bind(done);
+}
+
 fn leave(asm: &mut Asm) {
     spill(asm);
+    give_mxcsr_back(asm);
     asm.copy(RAX, R11);
     asm.add_to(RSP, RSP, 8);
     SAVED.iter().rev().for_each(|&reg| asm.pop(reg));
@@ -251,17 +270,35 @@ fn executable(asm: &mut Asm, mask: usize, miss: u64) {
     asm.jump_to(miss);
 }
 
-fn vectors(asm: &mut Asm, miss: u64) {
+fn vectors(asm: &mut Asm, interpret: u64) {
     let not = asm.label();
+    jump_unless_vectors(asm, not);
+    asm.ret();
+    asm.bind(not);
+    asm.jump_to(interpret);
+}
+
+/// Emits a jump that is taken if the guest may not use XMM registers.
+fn jump_unless_vectors(asm: &mut Asm, not: Label) {
     let (cr0, cr4) = (field(offset_of!(Core, cr0)), field(offset_of!(Core, cr4)));
     asm.test_memory(R15, cr0, (cr0::EM | cr0::TS) as u8);
     asm.jump_if(NOT_EQUAL, not);
     asm.test_memory(R15, cr4 + 1, (cr4::OSFXSR >> 8) as u8);
     asm.jump_if(EQUAL, not);
+}
+
+fn floating(asm: &mut Asm, interpret: u64) {
+    let not = asm.label();
+    jump_unless_vectors(asm, not);
+    asm.load32(R10, R15, MXCSR);
+    asm.and32(R10, MASKS);
+    asm.alu_imm(Alu::Cmp, R10, MASKS as i32);
+    asm.jump_if(NOT_EQUAL, not);
+    asm.store8_imm(R15, MXCSR_IS_GUESTS, 1);
+    asm.load_mxcsr(R15, MXCSR);
     asm.ret();
     asm.bind(not);
-    asm.set(R10, IMPOSSIBLE);
-    asm.jump_to(miss);
+    asm.jump_to(interpret);
 }
 
 /// Emits the handling of an access that misses the TLB. R10 is the last argument of [`missed`].
@@ -274,8 +311,19 @@ fn miss(asm: &mut Asm, base: u64, leave: u64) {
     asm.copy(RSI, RSP);
     asm.copy(RDX, R13);
     asm.copy(RCX, R10);
+    let (hosts, usual) = (asm.label(), asm.label());
+    asm.test_memory(R15, MXCSR_IS_GUESTS, 1);
+    asm.jump_short_if(EQUAL, hosts);
+    asm.store_mxcsr(R15, MXCSR);
+    asm.load_mxcsr(R15, HOST_MXCSR);
+    asm.bind(hosts);
     asm.set(RAX, missed as *const () as u64);
     asm.call(RAX);
+    // The block goes on to rely on the guest's MXCSR.
+    asm.test_memory(R15, MXCSR_IS_GUESTS, 1);
+    asm.jump_short_if(EQUAL, usual);
+    asm.load_mxcsr(R15, MXCSR);
+    asm.bind(usual);
     asm.copy(R13, RAX);
     asm.test(3, RAX, RAX);
     (0..16).for_each(|n| asm.load_vector(n, RSP, 16 * i32::from(n)));
@@ -487,6 +535,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
 /// executable. Preserves R11 and the registers that every call preserves.
 fn walk_for_code(asm: &mut Asm, again: Label) {
     spill(asm);
+    give_mxcsr_back(asm);
     asm.push(R11);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.copy(RSI, R13);
@@ -501,6 +550,7 @@ fn walk_for_code(asm: &mut Asm, again: Label) {
 /// Emits a call of a function of [`super::enter`] with the core and the word in R11. R13 = result of the function.
 fn call(asm: &mut Asm, function: u64) {
     spill(asm);
+    give_mxcsr_back(asm);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.copy(RSI, R11);
     asm.add_to(RSP, RSP, -8);
@@ -629,6 +679,7 @@ fn carry(asm: &mut Asm, unusual: u64) {
 
 fn unusual_flags(asm: &mut Asm) {
     spill(asm);
+    give_mxcsr_back(asm);
     // R9, R12 and R14 may hold guest registers here (`POOL`). The ABI makes a call preserve R12 and R14, but not R9.
     asm.push(R9);
     asm.add_to(RDI, R15, -MIDDLE);

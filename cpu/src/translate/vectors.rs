@@ -1,12 +1,19 @@
-//! SSE instructions that the host executes directly: moves and packed integers.
+//! SSE instructions that the host executes directly: moves, packed integers, and floating-point arithmetic.
 //!
-//! Instructions that depend on MXCSR are not listed here. Translated code calls the interpreter's handlers for them.
+//! Floating-point arithmetic depends on MXCSR. It is executed while the guest's MXCSR is in the host's register, in which
+//! the guest must have masked all exceptions. The results and exception flags are then those of the interpreter, which
+//! executes the same instruction under the same MXCSR (`exec::sse::float`). The first floating-point instruction loads
+//! the guest's MXCSR. It stays loaded from block to block, until translated code is left or calls a function
+//! (`routines`). The approximations of reciprocals are not listed here, because hosts differ in them.
 
 use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind};
 
+use super::asm::{NOT_EQUAL, R15};
 use super::choice::is_near_memory;
 use super::emitter::{Emitter, InHost};
+use super::frame::MXCSR_IS_GUESTS;
 use super::instruction::{named, on_r13};
+use super::lazy_flags::Operation;
 use crate::op::Op;
 use crate::op::operand::{gpr, is_memory};
 
@@ -58,6 +65,35 @@ const LISTED: &[Mnemonic] = {
     ]
 };
 
+/// Mnemonics of floating-point instructions that the host executes directly, under the guest's MXCSR.
+const FLOATING: &[Mnemonic] = {
+    use Mnemonic::*;
+    &[
+        Addss, Addsd, Addps, Addpd, Subss, Subsd, Subps, Subpd, Mulss, Mulsd, Mulps, Mulpd, Divss, Divsd,
+        Divps, Divpd, Sqrtss, Sqrtsd, Sqrtps, Sqrtpd, Minss, Minsd, Minps, Minpd, Maxss, Maxsd, Maxps, Maxpd,
+        Cmpss, Cmpsd, Cmpps, Cmppd, Comiss, Comisd, Ucomiss, Ucomisd, Cvtsi2ss, Cvtsi2sd, Cvtss2si, Cvtsd2si,
+        Cvttss2si, Cvttsd2si, Cvtss2sd, Cvtsd2ss, Cvtps2pd, Cvtpd2ps, Cvtdq2ps, Cvtdq2pd, Cvtps2dq, Cvtpd2dq,
+        Cvttps2dq, Cvttpd2dq,
+    ]
+};
+
+/// True for a floating-point instruction that depends on MXCSR.
+fn is_floating(i: &Instruction) -> bool {
+    FLOATING.contains(&i.mnemonic())
+}
+
+/// True for a compare that sets RFLAGS, and writes no XMM register.
+fn sets_flags(i: &Instruction) -> bool {
+    use Mnemonic::*;
+    matches!(i.mnemonic(), Comiss | Comisd | Ucomiss | Ucomisd)
+}
+
+/// True if the immediate, if there is one, has only bits that the manual defines: of a compare, the predicate.
+fn is_defined(i: &Instruction) -> bool {
+    use Mnemonic::*;
+    !matches!(i.mnemonic(), Cmpss | Cmpsd | Cmpps | Cmppd) || i.immediate8() < 8
+}
+
 /// True if [`Emitter::vector`] can translate the instruction.
 pub(super) fn can_be_vector(i: &Instruction, op: &Op) -> bool {
     let operand = |k: u32| match i.op_kind(k) {
@@ -66,12 +102,15 @@ pub(super) fn can_be_vector(i: &Instruction, op: &Op) -> bool {
         OpKind::Immediate8 => true,
         _ => false,
     };
-    LISTED.contains(&i.mnemonic()) && (0..i.op_count()).all(operand) && host_has(i)
+    let listed = LISTED.contains(&i.mnemonic()) || is_floating(i) && is_defined(i);
+    listed && (0..i.op_count()).all(operand) && host_has(i)
 }
 
 impl Emitter<'_> {
     pub(super) fn vector(&mut self, i: &Instruction, n: usize) {
-        if !self.registers.vectors.usable {
+        if is_floating(i) {
+            self.load_mxcsr(n);
+        } else if !self.registers.vectors.usable {
             self.asm.call_to(self.places.routines.vectors);
             self.site(n);
             self.in_host = InHost::Nothing;
@@ -108,13 +147,31 @@ impl Emitter<'_> {
             return self.handler(n);
         }
         self.emit_encoded();
-        if i.op_kind(0) == OpKind::Register {
+        if sets_flags(i) {
+            self.in_host = InHost::All;
+            self.keep_host_flags(false);
+            self.keep_kind(Operation::Host, 3);
+        } else if i.op_kind(0) == OpKind::Register {
             let register = i.op_register(0);
             if register.is_xmm() {
                 self.registers.vectors.dirty |= 1 << register.number();
             } else {
                 self.registers.wrote(gpr(register));
             }
+        }
+    }
+    /// Emits code that loads the guest's MXCSR into the host's register, unless it is there.
+    fn load_mxcsr(&mut self, n: usize) {
+        if !self.registers.vectors.floating {
+            let loaded = self.asm.label();
+            self.asm.test_memory(R15, MXCSR_IS_GUESTS, 1);
+            self.asm.jump_short_if(NOT_EQUAL, loaded);
+            self.asm.call_to(self.places.routines.floating);
+            self.site(n);
+            self.asm.bind(loaded);
+            self.in_host = InHost::Nothing;
+            self.registers.vectors.floating = true;
+            self.registers.vectors.usable = true;
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Vectors {
     pub dirty: u16,
     /// True if the block has already checked that the guest may use XMM registers.
     pub usable: bool,
+    /// True if the block has already loaded the guest's MXCSR into the host's register.
+    pub floating: bool,
 }
 
 impl Vectors {

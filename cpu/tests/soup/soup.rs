@@ -216,7 +216,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
         }
     };
     let mut out = vec![];
-    match rng.below(36) {
+    match rng.below(39) {
         0 => out.push(rng.next() as u8),
         // MOV of an address to a register.
         1..=3 => {
@@ -314,6 +314,19 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
                 _ => out.push(rng.pick(&[0xf6, 0xf7])),
             }
             modrm(rng, &mut out);
+        }
+        35..=37 => {
+            // Floating-point arithmetic, compares and conversions.
+            out.extend(rng.pick(&[&[][..], &[0x66], &[0xf2], &[0xf3], &[0xf2, 0x48]]));
+            let opcode = rng.pick(&[
+                0x2a, 0x2c, 0x2d, 0x2e, 0x2f, 0x51, 0x58, 0x59, 0x5a, 0x5b, 0x5c, 0x5d, 0x5e, 0x5f, 0xc2,
+                0xe6,
+            ]);
+            out.extend([0x0f, opcode]);
+            modrm(rng, &mut out);
+            if opcode == 0xc2 {
+                out.push(rng.below(9) as u8);
+            }
         }
         _ => {
             out.push(0xf0);
