@@ -25,6 +25,7 @@ pub(super) const R15: Host = Host(15);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alu {
     Add = 0,
+    Or = 1,
     And = 4,
     Sub = 5,
     Xor = 6,
@@ -312,6 +313,11 @@ impl Asm {
     pub(super) fn alu_memory_imm(&mut self, op: Alu, base: Host, disp: i32, imm: i8) {
         self.on_memory(true, 0x83, op as u8, base, disp);
         self.code.push(imm as u8);
+    }
+    /// [base + disp] op= imm, 8 bits.
+    pub(super) fn alu8_memory_imm(&mut self, op: Alu, base: Host, disp: i32, imm: u8) {
+        self.on_memory(false, 0x80, op as u8, base, disp);
+        self.code.push(imm);
     }
     /// dst = address. The address must be within reach of a 32-bit displacement.
     pub(super) fn address(&mut self, dst: Host, address: u64) {

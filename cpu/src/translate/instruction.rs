@@ -3,14 +3,16 @@
 
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 
-use super::asm::{Host, R11, R13};
+use super::asm::{Alu, Host, R10, R11, R13, R15};
 use super::choice::{
     ARITH, is_logic, is_second_byte, leaves_all_in_host, needs_carry, operation, writes_whole,
 };
 use super::emitter::{Emitter, InHost};
 use super::enter::handler_word;
+use super::frame::RFLAGS;
 use super::lazy_flags::Operation;
 use super::registers::GUEST_RSP;
+use crate::flags::bits;
 use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{Op, slot};
 
@@ -176,6 +178,23 @@ impl Emitter<'_> {
                 self.asm.extend16(host, host);
                 self.registers.wrote(0);
             }
+            Mnemonic::Cli => self.flag_routine(self.places.routines.cli, n),
+            Mnemonic::Sti => self.flag_routine(self.places.routines.sti, n),
+            Mnemonic::Pushfq => {
+                let sp = self.registers.get(self.asm, GUEST_RSP, true);
+                self.asm.add_to(R13, sp, -8);
+                self.check(8, true, n);
+                // The routine may call a function, which preserves general registers only.
+                self.registers.vectors.save(self.asm);
+                self.registers.vectors.forget();
+                self.asm.call_to(self.places.routines.flag_bits);
+                self.asm.alu_memory(Alu::Or, R10, R15, RFLAGS);
+                self.asm.and32(R10, !bits::RF as u32);
+                self.asm.store(R13, 0, R10);
+                self.asm.add_to(sp, sp, -8);
+                self.registers.wrote(GUEST_RSP);
+                (self.in_host, self.known) = (InHost::Nothing, None);
+            }
             // Guest and host have RAX and RDX in common.
             Mnemonic::Cdq => self.asm.raw(&[0x99]),
             Mnemonic::Cqo => self.asm.raw(&[0x48, 0x99]),
@@ -185,6 +204,12 @@ impl Emitter<'_> {
         true
     }
 
+    /// Emits a call of a routine that executes instruction `n`, which changes IF.
+    fn flag_routine(&mut self, routine: u64, n: usize) {
+        self.asm.call_to(routine);
+        self.site(n);
+        self.in_host = InHost::Nothing;
+    }
     /// Emits a call of the instruction's handler.
     pub(super) fn handler(&mut self, n: usize) {
         self.call(n, self.places.routines.handler);

@@ -12,8 +12,8 @@ use super::asm::{
     Alu, Asm, EQUAL, Host, Label, NOT_EQUAL, R9, R10, R11, R12, R13, R14, R15, RAX, RCX, RDI, RDX, RSI, RSP,
 };
 use super::enter::{call_op, call_string, missed, missed_exec, note_edge, read_flags};
-use super::frame::{EPOCH, HOST_MXCSR, MIDDLE, MXCSR, MXCSR_IS_GUESTS, RIP, TABLE, field, slot};
-use super::lazy_flags::{self, Operation};
+use super::frame::{EPOCH, HOST_MXCSR, MIDDLE, MXCSR, MXCSR_IS_GUESTS, RFLAGS, RIP, TABLE, field, slot};
+use super::lazy_flags::{self, GUEST_FLAGS, Operation};
 use super::memory::CodeMemory;
 use super::registers::{FIXED, POOL, STACK};
 use super::{
@@ -22,9 +22,10 @@ use super::{
 use crate::core::native::{HOP_MASK, HOP_SHIFT, Hop, Native, PAGE_MASK, PAGE_SHIFT, Page, RETURNS, Return};
 use crate::core::{Core, cr0, cr4};
 use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
+use crate::flags::bits;
 use crate::host_fp::sse::MASKS;
 use crate::mem::tlb;
-use crate::op::slot::{CONTENTS, EDGES, FROM, HOPS, JUMPS, KIND, LEFT, PAGE, PAGES, RAM};
+use crate::op::slot::{CONTENTS, EDGES, FROM, HOPS, JUMPS, KIND, LEFT, PAGE, PAGES, RAM, X};
 
 /// Host registers that the ABI requires a function to preserve.
 const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
@@ -82,6 +83,13 @@ pub(super) struct Routines {
     pub executable: u64,
     /// Leaves the instruction to the interpreter.
     pub interpret: u64,
+    /// Executes CLI. If the guest is not in ring 0, leaves the instruction to the interpreter.
+    pub cli: u64,
+    /// Executes STI, which must not be the last instruction of its block. If the guest is not in ring 0, or the run must
+    /// stop as soon as an interrupt can be taken, leaves the instruction to the interpreter.
+    pub sti: u64,
+    /// R10 = the guest's arithmetic flags as bits of RFLAGS, exactly as in the interpreter. Preserves R13.
+    pub flag_bits: u64,
     /// Checks that the guest may use XMM registers. If it may not, leaves the instruction to the interpreter.
     pub vectors: u64,
     /// Loads the guest's MXCSR into the host's register. If the guest may not use XMM registers, or has unmasked an
@@ -151,6 +159,9 @@ impl Routines {
             asm.jump_to(miss);
         });
         routines.interpret = interpret;
+        routines.cli = emit(&mut |asm| cli(asm, interpret));
+        routines.sti = emit(&mut |asm| sti(asm, interpret));
+        routines.flag_bits = emit(&mut flag_bits);
         routines.vectors = emit(&mut |asm| vectors(asm, interpret));
         routines.floating = emit(&mut |asm| floating(asm, interpret));
         for stack in [false, true] {
@@ -268,6 +279,36 @@ fn executable(asm: &mut Asm, mask: usize, miss: u64) {
     // A page walk here would mark the target page as accessed, although the push of the return address may still fault.
     asm.set(R10, IMPOSSIBLE);
     asm.jump_to(miss);
+}
+
+/// Byte 1 of RFLAGS holds IF.
+const IF_BYTE: i32 = RFLAGS + 1;
+const IF: u8 = (bits::IF >> 8) as u8;
+
+fn cli(asm: &mut Asm, interpret: u64) {
+    let other = asm.label();
+    jump_unless_ring_0(asm, other);
+    asm.alu8_memory_imm(Alu::And, R15, IF_BYTE, !IF);
+    asm.ret();
+    asm.bind(other);
+    asm.jump_to(interpret);
+}
+
+fn sti(asm: &mut Asm, interpret: u64) {
+    let other = asm.label();
+    jump_unless_ring_0(asm, other);
+    asm.test_memory(R15, field(offset_of!(Core, window)), 1);
+    asm.jump_short_if(NOT_EQUAL, other);
+    asm.alu8_memory_imm(Alu::Or, R15, IF_BYTE, IF);
+    asm.ret();
+    asm.bind(other);
+    asm.jump_to(interpret);
+}
+
+/// Emits a jump that is taken if the CPL is not 0. At CPL 0, the guest has the privilege for every instruction.
+fn jump_unless_ring_0(asm: &mut Asm, other: Label) {
+    asm.test_memory(R15, field(offset_of!(Core, cpl)), 3);
+    asm.jump_short_if(NOT_EQUAL, other);
 }
 
 fn vectors(asm: &mut Asm, interpret: u64) {
@@ -661,6 +702,51 @@ fn flags(asm: &mut Asm, unusual: u64) {
         asm.bind(label);
         let computed = lazy_flags::compute(asm, operation, log2);
         debug_assert!(computed);
+        asm.ret();
+    }
+}
+
+/// Emits the routine `flag_bits`. The manual defines all flags of the operations that it computes itself, except AF of a
+/// bitwise operation, which the interpreter clears.
+fn flag_bits(asm: &mut Asm) {
+    let kept = [
+        (Operation::Host, 3),
+        (Operation::Sub, 3),
+        (Operation::Sub, 2),
+        (Operation::Logic, 3),
+        (Operation::Logic, 2),
+    ];
+    asm.load_by_width(0, R10, R15, slot(KIND));
+    let labels = kept.map(|(operation, log2)| {
+        let label = asm.label();
+        asm.alu_imm(Alu::Cmp, R10, i32::from(lazy_flags::kind(operation, log2)));
+        asm.jump_if(EQUAL, label);
+        label
+    });
+    spill(asm);
+    give_mxcsr_back(asm);
+    // R9, R12 and R14 may hold guest registers here, as in `unusual_flags`.
+    asm.push(R9);
+    asm.add_to(RDI, R15, -MIDDLE);
+    asm.set(RAX, read_flags as *const () as u64);
+    asm.call(RAX);
+    asm.copy(R10, RAX);
+    asm.and32(R10, GUEST_FLAGS);
+    asm.pop(R9);
+    fill(asm);
+    asm.ret();
+    for ((operation, log2), label) in kept.into_iter().zip(labels) {
+        asm.bind(label);
+        if operation == Operation::Host {
+            asm.load(R10, R15, slot(X));
+        } else {
+            let computed = lazy_flags::compute(asm, operation, log2);
+            debug_assert!(computed);
+            asm.push_flags();
+            asm.pop(R10);
+        }
+        let cleared = if operation == Operation::Logic { bits::AF as u32 } else { 0 };
+        asm.and32(R10, GUEST_FLAGS & !cleared);
         asm.ret();
     }
 }
