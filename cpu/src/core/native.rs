@@ -5,8 +5,8 @@
 //! Each entry is valid for one *epoch* ([`crate::mem::tlb::Tlb::epoch`]), whose number it contains. Within an epoch
 //! three things stay unchanged: the paging entries through which code was found, the contents of pages of code, and the
 //! mode that determines which pages are executable. A page walk would therefore find the same page and set no accessed
-//! bit. Each CPU numbers its own epochs. In an exploration of Redis, an epoch lasted about a million instructions in
-//! kernel mode and fifty thousand in user mode.
+//! bit. Each CPU numbers its own epochs. In an exploration of Redis, an epoch of kernel mode lasted about a million
+//! instructions.
 
 use bytemuck::Zeroable;
 

@@ -12,9 +12,9 @@
 //!
 //! **Invariant.** A page has the mark `TABLE`, and an owner among its owners, if a live TLB entry of this owner was
 //! derived from the page. It also has the mark if a page walk used it to translate the address of code in the owner's
-//! current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry is gone. If a page has a content number, which identifies its bytes, it has the mark `CODE`. A
-//! page with either mark has no write tag in the TLB, i.e. no entry that permits stores, so every store to the page
-//! takes the slow path.
+//! current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry is gone. If a page has a content
+//! number, which identifies its bytes, it has the mark `CODE`. A page with either mark has no write tag in the TLB, i.e.
+//! no entry that permits stores, so every store to the page takes the slow path.
 
 use super::spaces::Spaces;
 use super::tlb::{KERNEL, Mode, Owners, owner_of};

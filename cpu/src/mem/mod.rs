@@ -104,8 +104,7 @@ impl Mem {
         self.paging = new;
         self.begin_with(new.cr3 & walk::ADDRESS);
     }
-    /// Replaces CR3 only. TLB entries survive if both root tables have equal entries for the upper half of the address
-    /// space.
+    /// Replaces CR3 only. TLB entries survive under the conditions of [`Mem::root_changes`].
     pub(crate) fn set_root(&mut self, cr3: u64) {
         let old = std::mem::replace(&mut self.paging.cr3, cr3);
         self.root_changes(old & walk::ADDRESS, cr3 & walk::ADDRESS);

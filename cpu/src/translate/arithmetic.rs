@@ -121,7 +121,7 @@ impl Emitter<'_> {
             self.known = None;
         }
     }
-    /// Emits POPCNT. Only here the manual defines all flags.
+    /// Emits POPCNT. The manual defines all flags after it, so the host's are the guest's.
     fn population(&mut self, i: &Instruction, n: usize) {
         self.zero_extended(i);
         let dst = gpr(i.op0_register());

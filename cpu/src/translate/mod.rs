@@ -27,7 +27,8 @@
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
 //! instructions on a list (`choice::can_be_plain`, `choice::can_be_arithmetic`, `vectors::LISTED`,
 //! `vectors::FLOATING`). No listed instruction is privileged or control flow. This module re-encodes all of them and
-//! chooses their registers and memory operands. A division is executed only if its quotient fits, so that it raises no exception on the host. Therefore:
+//! chooses their registers and memory operands. A division is executed only if its quotient fits, so that it raises no
+//! exception on the host. Therefore:
 //! - Translated code accesses only four kinds of memory. The first is [`crate::core::Core`], into which R15 always
 //!   points. The second is tables whose addresses are in `Core`. An index into a table is masked to the table's length,
 //!   or is the number of a page of RAM. The third is guest RAM, through a TLB entry whose tag has matched for the first

@@ -81,7 +81,13 @@ pub(crate) fn vector(c: &mut Code, rng: &mut Rng) {
         _ => {
             // Floating-point logic, arithmetic and compares.
             let prefix: &[u8] = rng.pick(&[&[][..], &[0x66]]);
-            with(c, prefix, &[0x0f, rng.pick(&[0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5c, 0x5e, 0x2e])], reg, rm);
+            with(
+                c,
+                prefix,
+                &[0x0f, rng.pick(&[0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5c, 0x5e, 0x2e])],
+                reg,
+                rm,
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{PAGE, PageBytes, PageHash, is_zero};
 
 /// Number of pages that are hashed at once: the number of lanes of AVX-512.
 const AT_ONCE: usize = 16;
-/// Minimum number of pages for which it pays.
+/// Minimum number of pages that are faster to hash at once than one by one.
 const LEAST: usize = 3;
 
 const CHUNK: usize = 1024;

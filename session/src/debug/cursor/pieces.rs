@@ -5,10 +5,11 @@
 //! on the same branch with machines of their own. The stop in the latest piece is the result, whichever was found first,
 //! so the result is the same with any number of helpers.
 
+use std::collections::BTreeSet;
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -47,12 +48,14 @@ pub(super) struct Search<'w, T> {
     pieces: Vec<Piece>,
     from: Position,
     wanted: Wanted<'w, T>,
-    /// Number of the first piece that nobody has taken.
+    /// Number of the first piece that no cursor has taken.
     next: AtomicUsize,
+    /// Numbers of pieces that a failed helper has given back.
+    given_back: Mutex<BTreeSet<usize>>,
     /// Number of the latest piece in which a stop was found. Earlier pieces have higher numbers, and do not matter any
     /// more.
     latest: AtomicUsize,
-    /// True if the operator has interrupted the search, or if it has failed.
+    /// True if the operator has interrupted the search, or if the cursor itself has failed.
     is_over: AtomicBool,
 }
 
@@ -86,7 +89,8 @@ impl<'w, T> Search<'w, T> {
             end_ns = at_ns;
         }
         let latest = AtomicUsize::new(pieces.len());
-        Search { pieces, from, wanted, next: AtomicUsize::new(0), latest, is_over: AtomicBool::new(false) }
+        let (next, given_back, is_over) = (AtomicUsize::new(0), Mutex::default(), AtomicBool::new(false));
+        Search { pieces, from, wanted, next, given_back, latest, is_over }
     }
 
     fn is_over(&self) -> bool {
@@ -98,12 +102,23 @@ impl<'w, T> Search<'w, T> {
         !self.is_over() && piece < self.latest.load(Ordering::Relaxed)
     }
 
-    /// Takes the next piece.
+    /// Takes the latest piece that is left. Those that were given back are later than those that no cursor has taken.
     fn take(&self) -> Option<usize> {
-        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|piece| self.needs(*piece))
+        let given_back = self.lock_given_back().pop_first();
+        let piece = given_back.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed));
+        Some(piece).filter(|piece| self.needs(*piece))
     }
 
-    /// Returns the number of pieces that nobody has taken.
+    /// Leaves a piece for others.
+    fn give_back(&self, piece: usize) {
+        self.lock_given_back().insert(piece);
+    }
+
+    fn lock_given_back(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.given_back.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of pieces that no cursor has taken.
     fn left(&self) -> usize {
         self.pieces.len().saturating_sub(self.next.load(Ordering::Relaxed))
     }
@@ -134,9 +149,8 @@ impl<'s> Cursor<'s> {
     ) -> anyhow::Result<Option<Found<T>>> {
         let mut found = self.work(search, ALONE_INSTRUCTIONS, listener)?;
         if found.is_none() && !search.is_over() {
-            let results = self.work_with_helpers(search, listener);
-            let results = results.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-            found = results.into_iter().flatten().min_by_key(|(piece, _)| *piece);
+            let results = self.work_with_helpers(search, listener)?;
+            found = results.into_iter().min_by_key(|(piece, _)| *piece);
         }
         if search.is_over() {
             return Err(Interrupted.into());
@@ -144,18 +158,18 @@ impl<'s> Cursor<'s> {
         Ok(found.map(|(_, found)| found))
     }
 
-    /// Searches all pieces that are left. Returns the results of this cursor and of each helper.
+    /// Searches all pieces that are left. Returns the stops that this cursor and the helpers have found.
     fn work_with_helpers<T: Send>(
         &mut self,
         search: &Search<'_, T>,
         listener: &mut dyn Listener,
-    ) -> Vec<Result<T>> {
+    ) -> anyhow::Result<Vec<(usize, Found<T>)>> {
         let (setting, path, end_ns) = (self.setting, self.path.clone(), self.end_ns);
         let points = self.points.clone();
         let count = self.affordable_helpers().min(search.left().saturating_sub(1));
         let mut known = std::mem::take(&mut self.helpers);
-        let mut results = Vec::with_capacity(count + 1);
-        thread::scope(|scope| {
+        let mut results = Vec::with_capacity(count + 2);
+        let own = thread::scope(|scope| {
             let (send, receive) = mpsc::channel();
             let (path, points) = (&path, &points);
             for _ in 0..count {
@@ -171,27 +185,33 @@ impl<'s> Cursor<'s> {
                 });
             }
             drop(send);
-            results.push(self.work(search, u64::MAX, listener));
+            let own = self.work(search, u64::MAX, listener);
+            if own.is_err() {
+                search.is_over.store(true, Ordering::Relaxed);
+            }
             loop {
                 match receive.recv_timeout(LOOK) {
-                    Ok((helper, result)) => {
-                        // A helper whose machines have failed is of no use any more.
-                        if result.is_ok() {
-                            known.push(helper);
-                        }
-                        results.push(result);
+                    Ok((helper, Ok(found))) => {
+                        known.push(helper);
+                        results.extend(found);
                     }
+                    // The helper's machines have failed, and it has given its piece back.
+                    Ok((_, Err(_))) => {}
                     Err(RecvTimeoutError::Timeout) if listener.goes_on() => {}
                     Err(RecvTimeoutError::Timeout) => search.is_over.store(true, Ordering::Relaxed),
-                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Disconnected) => break own,
                 }
             }
         });
         self.helpers = known;
-        results
+        results.extend(own?);
+        // Only this cursor is left for pieces that were given back.
+        results.extend(self.work(search, u64::MAX, listener)?);
+        Ok(results)
     }
 
-    /// Searches pieces until one has a stop, none is left, or about `instructions_max` instructions were executed.
+    /// Searches pieces until one has a stop, none is left, or about `instructions_max` instructions were executed. After an
+    /// error, the piece is left for others.
     fn work<T>(
         &mut self,
         search: &Search<'_, T>,
@@ -202,10 +222,10 @@ impl<'s> Cursor<'s> {
         while executed < instructions_max {
             let Some(number) = search.take() else { break };
             let piece = &search.pieces[number];
-            self.restore_kept(&piece.kept)?;
-            let before = self.timeline.icount();
             let mut listener = InPiece { search, piece: number, listener: &mut *listener };
-            match self.last_in(piece, search, &mut listener) {
+            let restored = self.restore_kept(&piece.kept);
+            let before = self.timeline.icount();
+            match restored.and_then(|()| self.last_in(piece, search, &mut listener)) {
                 Ok(None) => {}
                 Ok(Some(found)) => {
                     search.latest.fetch_min(number, Ordering::Relaxed);
@@ -214,7 +234,7 @@ impl<'s> Cursor<'s> {
                 // A later piece has a stop, or the search is over.
                 Err(error) if error.is::<Interrupted>() => break,
                 Err(error) => {
-                    search.is_over.store(true, Ordering::Relaxed);
+                    search.give_back(number);
                     return Err(error);
                 }
             }
