@@ -232,7 +232,7 @@ impl Machine {
         self.engine.set_tsc(self.state.tsc());
         self.output.restart(stored.partial_line);
         self.stopped_at = stored.stopped_at;
-        // Accesses that nobody has taken belong to the timeline that this restore abandons.
+        // The caller may have left accesses of the abandoned run here. The next run must not report them.
         self.observers.accesses.clear();
         if let Some(journal) = &mut self.journal {
             journal.clear();
