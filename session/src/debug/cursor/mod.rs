@@ -137,7 +137,8 @@ pub struct Cursor<'s> {
 
 impl<'s> Cursor<'s> {
     /// Creates a cursor at the root moment of the branch `path`, which ends at the vtime `end_ns`. Moments along the
-    /// timeline may use about `budget_bytes` bytes, and so may the machines of searches on further cores.
+    /// timeline may use about `budget_bytes` bytes, and so may the machines of searches on further cores. Moments that such
+    /// a search takes itself use at most half as much.
     ///
     /// # Errors
     /// Returns an error if the machines cannot be created.

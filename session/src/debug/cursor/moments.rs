@@ -37,6 +37,11 @@ impl Kept {
     pub(super) fn executed(&self) -> u64 {
         self.counts.iter().copied().fold(0, u64::saturating_add)
     }
+
+    /// Returns the approximate memory in bytes, without the pages shared with the moment before it.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// All moments of a cursor.

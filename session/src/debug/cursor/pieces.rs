@@ -28,6 +28,9 @@ pub type Wanted<'w, T> = &'w (dyn Fn(&Cursor<'_>, &Stop) -> Option<T> + Sync);
 const PART_NS: u64 = 20_000_000;
 /// Least number of instructions between two moments in a piece.
 const PART_INSTRUCTIONS: u64 = 10_000_000;
+/// Part of the cursor's budget that a moment in a piece may use: 1 divided by this number. Each cursor of a search holds at
+/// most two of them, so that all use at most half of the budget.
+const PIECE_MOMENT_PART: u64 = 4 * (HELPERS_MAX as u64 + 1);
 /// Maximum number of helpers of a cursor.
 const HELPERS_MAX: usize = 15;
 /// Number of instructions after which a search asks for helpers. A shorter search ends before helpers have their
@@ -48,6 +51,8 @@ pub(super) struct Search<'w, T> {
     pieces: Vec<Piece>,
     from: Position,
     wanted: Wanted<'w, T>,
+    /// Maximum memory of a moment in a piece, in bytes. A search keeps no larger ones.
+    moment_bytes_max: u64,
     /// Number of the first piece that no cursor has taken.
     next: AtomicUsize,
     /// Numbers of pieces that a failed helper has given back.
@@ -90,7 +95,8 @@ impl<'w, T> Search<'w, T> {
         }
         let latest = AtomicUsize::new(pieces.len());
         let (next, given_back, is_over) = (AtomicUsize::new(0), Mutex::default(), AtomicBool::new(false));
-        Search { pieces, from, wanted, next, given_back, latest, is_over }
+        let moment_bytes_max = moments.budget_bytes() / PIECE_MOMENT_PART;
+        Search { pieces, from, wanted, moment_bytes_max, next, given_back, latest, is_over }
     }
 
     fn is_over(&self) -> bool {
@@ -258,7 +264,10 @@ impl<'s> Cursor<'s> {
             if stop == Stop::Reached && part_ns < piece.end_ns {
                 let now = self.timeline.icount();
                 if now.saturating_sub(executed) >= PART_INSTRUCTIONS {
-                    near = Some((part_ns, Arc::new(self.moment_after(Some(&piece.kept)))));
+                    let kept = self.moment_after(Some(&piece.kept));
+                    if kept.bytes() <= search.moment_bytes_max {
+                        near = Some((part_ns, Arc::new(kept)));
+                    }
                     executed = now;
                 }
                 continue;
