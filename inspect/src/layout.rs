@@ -76,6 +76,7 @@ places! {
         mm_pgd = "mm_struct.pgd";
         mm_auxiliary = "mm_struct.saved_auxv";
         mm_executable = "mm_struct.exe_file";
+        mm_code_start = "mm_struct.start_code";
         mm_arg_start = "mm_struct.arg_start";
         mm_arg_end = "mm_struct.arg_end";
         mm_start_brk = "mm_struct.start_brk";

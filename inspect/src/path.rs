@@ -29,6 +29,20 @@ impl Guest<'_> {
         path().map(Some).map_err(Error::reading("the path of a program"))
     }
 
+    /// Returns the address at which the code of the program that a process runs begins. `None` for threads of the kernel,
+    /// for zombies, and until `execve` has mapped the program.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel's structure cannot be read.
+    pub fn code_start(&self, process: &Process) -> Result<Option<u64>, Error> {
+        let Some(mm) = process.mm else { return Ok(None) };
+        let start = self.number(mm, self.kernel.layout.mm_code_start);
+        // The kernel sets it after the mappings of the program. It is 0 in a new `mm_struct`.
+        start
+            .map(|start| Some(start).filter(|start| *start != 0))
+            .map_err(Error::reading("the code of a program"))
+    }
+
     /// Returns the root folder of a process, from the address of one of its tasks. `None` if the process is ending and
     /// has none any more.
     pub(crate) fn root_of(&self, task: u64) -> Result<Option<Place>, Error> {

@@ -27,8 +27,10 @@ use crate::world::timeline::Timeline;
 /// Maximum length of a watched object, in bytes.
 const WATCHED_BYTES_MAX: u64 = 4_096;
 
-/// A process by its node, its ID, the address of its `mm_struct` and the path of its program.
-type ProcessKey = (usize, u32, u64, Option<String>);
+/// A process by its node, its ID, the address of its `mm_struct`, the address of its program's code and the program's path.
+/// Searches backwards look at processes in another order than they ran in, so the key tells programs apart that a process
+/// ran one after the other.
+type ProcessKey = (usize, u32, u64, u64, Option<String>);
 
 /// Programs that ran on a timeline.
 pub struct Code<'k> {
@@ -108,8 +110,8 @@ impl<'k> Code<'k> {
         node: usize,
         process: &Process,
     ) -> Result<Option<Arc<Loaded>>, Error> {
-        let Some(mm) = process.mm else { return Ok(None) };
-        let key = (node, process.pid, mm, guest.program_path(process)?);
+        let (Some(mm), Some(start)) = (process.mm, guest.code_start(process)?) else { return Ok(None) };
+        let key = (node, process.pid, mm, start, guest.program_path(process)?);
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
