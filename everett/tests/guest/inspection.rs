@@ -107,7 +107,7 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
         for process in processes {
             read += 1;
             let maps = guest.mappings(&process).is_ok();
-            let _ = (guest.libraries(&process), guest.program_path(&process));
+            let _ = (guest.libraries(&process), guest.program_path(&process), guest.code_start(&process));
             let core = guest.core_file(&process, &registers(&machine.cpu())).ok().flatten();
             if let Some(core) = core.filter(|core| core.bytes() < 64 << 20) {
                 cores += usize::from(core.write(&mut std::io::sink()).is_ok());

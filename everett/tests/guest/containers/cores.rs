@@ -79,6 +79,12 @@ fn gdb_shows_threads_functions_lines_and_memory() {
         let process = processes.iter().find(|process| process.threads[0].name == "program").unwrap();
         assert_eq!(process.threads.len(), 2);
         assert_eq!(guest.program_path(process).unwrap().as_deref(), Some("/program"));
+        let start = guest.code_start(process).unwrap().unwrap();
+        let mappings = guest.mappings(process).unwrap();
+        let code = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&start)).unwrap();
+        assert!(code.name == "/program" && code.access.execute, "{code:?}");
+        let of_kernel = processes.iter().find(|process| process.mm.is_none()).unwrap();
+        assert_eq!(guest.code_start(of_kernel).unwrap(), None);
         let libraries = guest.libraries(process).unwrap();
         let names: Vec<&str> = libraries.iter().map(|library| &*library.name).collect();
         assert!(names.contains(&"/lib/ld-musl-x86_64.so.1"), "{names:?}");
