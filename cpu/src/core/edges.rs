@@ -71,12 +71,12 @@ const _: () = assert!(size_of::<u64>() == 1 << TABLE_SHIFT);
 
 /// Returns the number (a hash) that stands for an edge in the table. Two edges between the same two pages never have
 /// the same number: the rotation moves the offsets into different bits. Other edges collide only by chance.
-/// `translate::routines::edge` computes the same number.
+/// `translate::routines::edges` computes the same number.
 pub(crate) fn number(from: u64, to: u64) -> u64 {
     from.rotate_left(u32::from(NUMBER_ROTATION)) ^ to
 }
 
-/// Returns the index at which the search of the table begins. `translate::routines::edge` computes the same index.
+/// Returns the index at which the search of the table begins. `translate::routines::edges` computes the same index.
 pub(crate) fn first_slot(number: u64) -> usize {
     (number ^ number >> 12) as usize & TABLE_MASK
 }

@@ -154,8 +154,8 @@ fn at(core: &Core, offset: u16) -> u64 {
     core.regs[slot::PAGE as usize].wrapping_add(u64::from(offset))
 }
 
-/// Returns the argument of `routines::handler`: an operation's index in the arena (the array with the operations of
-/// all cached blocks), and the number of operations in its block.
+/// Returns the argument of `routines::handlers::handler`: an operation's index in the arena (the array with the
+/// operations of all cached blocks), and the number of operations in its block.
 pub(super) fn handler_word(index: u32, count: usize) -> u64 {
     u64::from(index) << 8 | count as u64
 }
@@ -224,7 +224,7 @@ unsafe fn string(core: &mut Core, word: u64) -> u64 {
     }
 }
 
-/// Host registers at an access that missed the TLB, in the order in which `routines::miss` pushes them.
+/// Host registers at an access that missed the TLB, in the order in which `routines::access::miss` pushes them.
 #[repr(C)]
 pub(super) struct Held {
     pub vectors: [u128; 16],
@@ -250,7 +250,7 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
             return host;
         }
     }
-    // SAFETY: `routines::miss` has pushed these registers and passes their address.
+    // SAFETY: `routines::access::miss` has pushed these registers and passes their address.
     let held = unsafe { &*held };
     core.native.vectors = held.vectors;
     for (host, &value) in POOL.iter().zip(&held.general) {

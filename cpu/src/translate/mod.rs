@@ -152,7 +152,7 @@ const _: () = assert!(size_of::<Jump>() == 1 << JUMP_SHIFT);
 /// for a page that is not known as code.
 const NOWHERE: Jump = Jump { place: u64::MAX, code: 0 };
 
-/// Returns the index in the jump table for a place. `routines::far` computes the same index.
+/// Returns the index in the jump table for a place. `routines::jumps::far` computes the same index.
 fn jump_slot(place: u64) -> usize {
     (place as usize ^ place as usize >> 12) & JUMP_MASK
 }

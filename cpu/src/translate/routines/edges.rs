@@ -1,0 +1,25 @@
+//! The routine that records edges (executed jumps).
+
+use super::boundary::call;
+use super::jumps::entry_for;
+use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
+use crate::op::slot::{EDGES, FROM};
+use crate::translate::asm::{Alu, Asm, NOT_EQUAL, R9, R10, R11, R15};
+use crate::translate::enter::note_edge;
+use crate::translate::frame::slot;
+
+/// Emits the routine `edge`.
+pub(super) fn edge(asm: &mut Asm) {
+    let unknown = asm.label();
+    // R10 = number of the edge, as computed by `crate::edges::number`.
+    asm.rotate_left(R10, NUMBER_ROTATION);
+    asm.alu(Alu::Xor, R10, R11);
+    entry_for(asm, R9, R10, TABLE_MASK, TABLE_SHIFT, EDGES);
+    asm.alu_memory(Alu::Cmp, R10, R9, 0);
+    asm.jump_if(NOT_EQUAL, unknown);
+    asm.store_imm(R15, slot(FROM), 0);
+    asm.ret();
+    asm.bind(unknown);
+    call(asm, note_edge as *const () as u64);
+    asm.ret();
+}
