@@ -369,6 +369,37 @@ pub(crate) fn repeat(
     a.jnz(again)
 }
 
+/// Emits code that executes `body` `times` times. Before each time, R8 becomes a pseudo-random number, and RCX its 24
+/// highest bits. Uses RAX, and counts in R11D.
+pub(crate) fn repeat_at_random(
+    a: &mut Assembler,
+    seed: u64,
+    times: u32,
+    body: impl FnOnce(&mut Assembler) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let again = a.create_label();
+    a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
+    a.mov(r11d, times)?;
+    a.set_label(again)?;
+    a.mov(rax, 6_364_136_223_846_793_005u64)?;
+    a.imul_2(r8, rax)?;
+    a.add(r8, 1)?;
+    a.mov(rcx, r8)?;
+    a.shr(rcx, 40)?;
+    body(a)?;
+    a.dec(r11d)?;
+    a.jnz(again)
+}
+
+/// Emits code that sets a 32-bit register to bits of ECX: those of `mask` after a shift to the right.
+pub(crate) fn bits_of_ecx(a: &mut Assembler, to: Register, shift: i32, mask: i32) -> Result<(), Error> {
+    a.mov(to, ecx)?;
+    if shift != 0 {
+        a.shr(to, shift)?;
+    }
+    a.and(to, mask)
+}
+
 /// Emits code that executes `body`, and continues after it even if it faults. Uses R15.
 pub(crate) fn survive(
     a: &mut Assembler,

@@ -282,42 +282,26 @@ fn random_remapping_is_the_same_whatever_the_caches() {
         }
         let table = g.entry(ELSEWHERE, 1);
         g.code(CODE, |a| {
-            let again = a.create_label();
             let next = a.create_label();
-            a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
             a.mov(r9, table)?;
             a.mov(r10, ELSEWHERE)?;
-            a.mov(r11d, 3000)?;
             a.lea(r15, ptr(next))?;
-            a.set_label(again)?;
-            // Draws the next random number.
-            a.mov(rax, 6_364_136_223_846_793_005u64)?;
-            a.imul_2(r8, rax)?;
-            a.add(r8, 12345)?;
-            // In 7 of 16 iterations, flips P, W, A, D or an address bit of one of eight entries.
-            a.mov(rcx, r8)?;
-            a.shr(rcx, 40)?;
-            a.mov(edx, ecx)?;
-            a.and(edx, 7)?;
-            a.lea(rdi, qword_ptr(r9 + rdx * 8))?;
-            a.mov(eax, ecx)?;
-            a.shr(eax, 3)?;
-            a.and(eax, 15)?;
-            a.mov(rsi, DATA + 0x10000)?;
-            a.mov(rax, qword_ptr(rsi + rax * 8))?;
-            a.xor(qword_ptr(rdi), rax)?;
-            // Reads a word of one of the eight pages, folds it into the random number, and adds ECX to another word.
-            a.mov(edx, ecx)?;
-            a.shr(edx, 7)?;
-            a.and(edx, 0x7ff8)?;
-            a.xor(r8, qword_ptr(r10 + rdx))?;
-            a.mov(edx, ecx)?;
-            a.shr(edx, 9)?;
-            a.and(edx, 0x7ff8)?;
-            a.add(qword_ptr(r10 + rdx), ecx)?;
-            a.set_label(next)?;
-            a.dec(r11d)?;
-            a.jnz(again)?;
+            repeat_at_random(a, seed, 3000, |a| {
+                // In 7 of 16 iterations, flips P, W, A, D or an address bit of one of eight entries.
+                bits_of_ecx(a, edx, 0, 7)?;
+                a.lea(rdi, qword_ptr(r9 + rdx * 8))?;
+                bits_of_ecx(a, eax, 3, 15)?;
+                a.mov(rsi, DATA + 0x10000)?;
+                a.mov(rax, qword_ptr(rsi + rax * 8))?;
+                a.xor(qword_ptr(rdi), rax)?;
+                // Reads a word of one of the eight pages, folds it into the random number, and adds ECX to another
+                // word.
+                bits_of_ecx(a, edx, 7, 0x7ff8)?;
+                a.xor(r8, qword_ptr(r10 + rdx))?;
+                bits_of_ecx(a, edx, 9, 0x7ff8)?;
+                a.add(qword_ptr(r10 + rdx), ecx)?;
+                a.set_label(next)
+            })?;
             a.hlt()
         });
         for (i, flip) in [P, W, A, D, 0x1000, 0x2000, 0x4000].into_iter().enumerate() {

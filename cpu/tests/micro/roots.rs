@@ -178,6 +178,21 @@ fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
+/// Emits code that sets RAX to the offset of one of eight pages. Bits `shift` to `shift + 2` of ECX are the number of the
+/// page.
+fn page_to_rax(a: &mut Assembler, shift: i32) -> Result<(), Error> {
+    bits_of_ecx(a, eax, shift, 7)?;
+    a.shl(eax, 12)
+}
+
+/// Emits code that adds the first word of a page to RBX, and stores RBX in the page at offset `at`. RAX is the offset of
+/// the page from `base`, which goes to R10.
+fn add_and_store(a: &mut Assembler, base: u64, at: i32) -> Result<(), Error> {
+    a.mov(r10, base)?;
+    a.add(rbx, qword_ptr(r10 + rax))?;
+    a.mov(qword_ptr(r10 + rax + at), rbx)
+}
+
 /// Random switches between processes, with a kernel that sometimes changes its own mappings. The test only checks
 /// that the guest runs the same in all ways, e.g. interpreted and translated.
 #[test]
@@ -192,55 +207,39 @@ fn random_switches_are_the_same_whatever_the_caches() {
         }
         let (upper, lower) = (KERNEL + g.entry(ABOVE, 1), KERNEL + g.entry(ELSEWHERE, 1));
         above(g, other, |a| {
-            let (again, kept, unchanged) = (a.create_label(), a.create_label(), a.create_label());
-            let same = a.create_label();
-            a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
+            let (kept, unchanged, same) = (a.create_label(), a.create_label(), a.create_label());
             a.mov(r12, cr3)?;
             a.mov(r13, rdx)?;
             a.mov(r14, KERNEL)?;
-            a.mov(r11d, 700)?;
-            a.set_label(again)?;
-            a.mov(rax, 6_364_136_223_846_793_005u64)?;
-            a.imul_2(r8, rax)?;
-            a.add(r8, 1)?;
-            a.mov(rcx, r8)?;
-            a.shr(rcx, 40)?;
-            // Sometimes switches to the other process.
-            a.test(cl, 0x60)?;
-            a.jnz(kept)?;
-            a.xchg(r12, r13)?;
-            a.mov(cr3, r12)?;
-            a.set_label(kept)?;
-            // In 1 of 8 iterations, changes an entry of the table that maps ABOVE or of the table that maps ELSEWHERE.
-            a.mov(r9, upper)?;
-            a.mov(rax, lower)?;
-            a.test(ch, 1)?;
-            a.cmovz(r9, rax)?;
-            a.test(cl, 0x1c)?;
-            a.jnz(unchanged)?;
-            a.mov(eax, ecx)?;
-            a.and(eax, 7)?;
-            a.xor(qword_ptr(r9 + rax * 8), 0x1000)?;
-            a.set_label(unchanged)?;
-            // In 1 of 64 iterations, changes an entry of the current root, which then differs from the other root.
-            a.test(ecx, 0x3f00)?;
-            a.jnz(same)?;
-            a.xor(qword_ptr(r12 + r14 + ENTRY as i32), 1 << 9)?;
-            a.set_label(same)?;
-            a.mov(eax, ecx)?;
-            a.shr(eax, 10)?;
-            a.and(eax, 7)?;
-            a.shl(eax, 12)?;
-            a.mov(r10, ABOVE)?;
-            a.add(rbx, qword_ptr(r10 + rax))?;
-            a.mov(qword_ptr(r10 + rax + 8), rbx)?;
-            a.stac()?;
-            a.mov(r10, ELSEWHERE)?;
-            a.add(rbx, qword_ptr(r10 + rax))?;
-            a.mov(qword_ptr(r10 + rax + 16), rbx)?;
-            a.clac()?;
-            a.dec(r11d)?;
-            a.jnz(again)
+            repeat_at_random(a, seed, 700, |a| {
+                // Sometimes switches to the other process.
+                a.test(cl, 0x60)?;
+                a.jnz(kept)?;
+                a.xchg(r12, r13)?;
+                a.mov(cr3, r12)?;
+                a.set_label(kept)?;
+                // In 1 of 8 iterations, changes an entry of the table that maps ABOVE or of the table that maps
+                // ELSEWHERE.
+                a.mov(r9, upper)?;
+                a.mov(rax, lower)?;
+                a.test(ch, 1)?;
+                a.cmovz(r9, rax)?;
+                a.test(cl, 0x1c)?;
+                a.jnz(unchanged)?;
+                bits_of_ecx(a, eax, 0, 7)?;
+                a.xor(qword_ptr(r9 + rax * 8), 0x1000)?;
+                a.set_label(unchanged)?;
+                // In 1 of 64 iterations, changes an entry of the current root, which then differs from the other root.
+                a.test(ecx, 0x3f00)?;
+                a.jnz(same)?;
+                a.xor(qword_ptr(r12 + r14 + ENTRY as i32), 1 << 9)?;
+                a.set_label(same)?;
+                page_to_rax(a, 10)?;
+                add_and_store(a, ABOVE, 8)?;
+                a.stac()?;
+                add_and_store(a, ELSEWHERE, 16)?;
+                a.clac()
+            })
         });
     }
 }
@@ -282,76 +281,54 @@ fn random_switches_between_many_processes_are_the_same_whatever_the_caches() {
         let (mut g, other) = crowd(seed);
         let upper = KERNEL + g.entry(ABOVE, 1);
         let done = above(g, other, |a| {
-            let again = a.create_label();
-            a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
-            a.mov(r11d, 1_500)?;
-            a.set_label(again)?;
-            a.mov(rax, 6_364_136_223_846_793_005u64)?;
-            a.imul_2(r8, rax)?;
-            a.add(r8, 1)?;
-            a.mov(rcx, r8)?;
-            a.shr(rcx, 33)?;
-            // In 12 of 16 iterations, enters a process.
-            let stays = a.create_label();
-            a.mov(eax, ecx)?;
-            a.and(eax, 15)?;
-            a.cmp(eax, MANY as i32)?;
-            a.jae(stays)?;
-            a.shl(eax, GROUP.trailing_zeros() as i32)?;
-            a.add(eax, GROUPS as i32)?;
-            a.mov(cr3, rax)?;
-            a.set_label(stays)?;
-            // In 5 of 16 iterations, changes an entry of a table of any process, or of the kernel's table for ABOVE.
-            a.mov(eax, ecx)?;
-            a.shr(eax, 4)?;
-            a.and(eax, 7)?;
-            a.shl(eax, GROUP.trailing_zeros() as i32)?;
-            a.mov(r9, KERNEL + GROUPS)?;
-            a.add(r9, rax)?;
-            a.mov(r10, upper)?;
-            a.mov(edx, ecx)?;
-            a.shr(edx, 11)?;
-            a.and(edx, 7)?;
-            a.mov(eax, ecx)?;
-            a.shr(eax, 7)?;
-            a.and(eax, 15)?;
-            let changed = a.create_label();
-            for kind in 0..5 {
-                let next = a.create_label();
-                a.cmp(eax, kind)?;
-                a.jne(next)?;
-                match kind {
-                    // Exchanges a table with that of the process with which this one makes a pair.
-                    0 => a.xor(qword_ptr(r9 + (ELSEWHERE >> 39 & 0x1ff) as i32 * 8), GROUP as i32)?,
-                    1 => a.xor(qword_ptr(r9 + 0x1000), GROUP as i32)?,
-                    2 => a.xor(qword_ptr(r9 + 0x2000), GROUP as i32)?,
-                    3 => a.xor(qword_ptr(r9 + rdx * 8 + 0x3000), 0x1000)?,
-                    _ => a.xor(qword_ptr(r10 + rdx * 8), 0x1000)?,
+            repeat_at_random(a, seed, 1_500, |a| {
+                // In 12 of 16 iterations, enters a process.
+                let stays = a.create_label();
+                bits_of_ecx(a, eax, 0, 15)?;
+                a.cmp(eax, MANY as i32)?;
+                a.jae(stays)?;
+                a.shl(eax, GROUP.trailing_zeros() as i32)?;
+                a.add(eax, GROUPS as i32)?;
+                a.mov(cr3, rax)?;
+                a.set_label(stays)?;
+                // In 5 of 16 iterations, changes an entry of a table of any process, or of the kernel's table for
+                // ABOVE.
+                bits_of_ecx(a, eax, 4, 7)?;
+                a.shl(eax, GROUP.trailing_zeros() as i32)?;
+                a.mov(r9, KERNEL + GROUPS)?;
+                a.add(r9, rax)?;
+                a.mov(r10, upper)?;
+                bits_of_ecx(a, edx, 11, 7)?;
+                bits_of_ecx(a, eax, 7, 15)?;
+                let changed = a.create_label();
+                for kind in 0..5 {
+                    let next = a.create_label();
+                    a.cmp(eax, kind)?;
+                    a.jne(next)?;
+                    match kind {
+                        // Exchanges a table with that of the process with which this one makes a pair.
+                        0 => a.xor(qword_ptr(r9 + (ELSEWHERE >> 39 & 0x1ff) as i32 * 8), GROUP as i32)?,
+                        1 => a.xor(qword_ptr(r9 + 0x1000), GROUP as i32)?,
+                        2 => a.xor(qword_ptr(r9 + 0x2000), GROUP as i32)?,
+                        3 => a.xor(qword_ptr(r9 + rdx * 8 + 0x3000), 0x1000)?,
+                        _ => a.xor(qword_ptr(r10 + rdx * 8), 0x1000)?,
+                    }
+                    a.jmp(changed)?;
+                    a.set_label(next)?;
                 }
-                a.jmp(changed)?;
-                a.set_label(next)?;
-            }
-            a.set_label(changed)?;
-            a.mov(eax, ecx)?;
-            a.shr(eax, 14)?;
-            a.and(eax, 7)?;
-            a.shl(eax, 12)?;
-            a.mov(r10, ABOVE)?;
-            a.add(rbx, qword_ptr(r10 + rax))?;
-            a.mov(qword_ptr(r10 + rax + 8), rbx)?;
-            a.stac()?;
-            // Pages of ABOVE and ELSEWHERE compete for entries, so ABOVE is read in 1 of 8 iterations only.
-            let below = a.create_label();
-            a.test(ecx, 0xe_0000)?;
-            a.jnz(below)?;
-            a.sub(rbx, qword_ptr(r10 + rax))?;
-            a.set_label(below)?;
-            a.mov(r10, ELSEWHERE)?;
-            a.add(rbx, qword_ptr(r10 + rax))?;
-            a.mov(qword_ptr(r10 + rax), rbx)?;
-            a.clac()?;
-            a.dec(r11d)?;
-            a.jnz(again)
+                a.set_label(changed)?;
+                page_to_rax(a, 14)?;
+                add_and_store(a, ABOVE, 8)?;
+                a.stac()?;
+                // Pages of ABOVE and ELSEWHERE compete for entries, so ABOVE is read in 1 of 8 iterations only.
+                let below = a.create_label();
+                a.test(ecx, 0xe_0000)?;
+                a.jnz(below)?;
+                a.sub(rbx, qword_ptr(r10 + rax))?;
+                a.set_label(below)?;
+                add_and_store(a, ELSEWHERE, 0)?;
+                a.clac()
+            })
         });
         assert_eq!(done.state.gpr[11], 0, "the guest did not run to its end");
     }
