@@ -16,6 +16,7 @@ mod micro {
     mod debug;
     mod edges;
     mod exceptions;
+    mod flag_instructions;
     mod floating;
     mod havoc;
     mod instruction_restart;

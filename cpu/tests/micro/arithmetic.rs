@@ -94,7 +94,7 @@ fn guest(code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Guest {
 
 /// Runs a guest that executes each of the instructions with all pairs of edge values. After each instruction the guest
 /// reads flags in one of four ways: as a whole, after a branch or SETcc, or after another instruction that keeps some.
-fn check_forms(forms: &[&[u8]]) {
+pub(super) fn check_forms(forms: &[&[u8]]) {
     for way in 0..4 {
         let g = guest(|a| {
             for_all_pairs(a, &mut |a| {
