@@ -178,15 +178,15 @@ fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// Emits code that sets RAX to the offset of one of eight pages. Bits `shift` to `shift + 2` of ECX are the number of the
-/// page.
+/// Emits code that sets RAX to the offset of one of eight pages. Bits `shift` to `shift + 2` of ECX are the number of
+/// the page.
 fn page_to_rax(a: &mut Assembler, shift: i32) -> Result<(), Error> {
     bits_of_ecx(a, eax, shift, 7)?;
     a.shl(eax, 12)
 }
 
-/// Emits code that adds the first word of a page to RBX, and stores RBX in the page at offset `at`. RAX is the offset of
-/// the page from `base`, which goes to R10.
+/// Emits code that adds the first word of a page to RBX, and stores RBX in the page at offset `at`. RAX is the offset
+/// of the page from `base`, which goes to R10.
 fn add_and_store(a: &mut Assembler, base: u64, at: i32) -> Result<(), Error> {
     a.mov(r10, base)?;
     a.add(rbx, qword_ptr(r10 + rax))?;
@@ -251,6 +251,17 @@ const GROUP: u64 = 0x4000;
 /// Number of address spaces. There are more than the CPU keeps entries of.
 const MANY: u64 = 12;
 
+/// Writes the tables of group `n`: a root with the upper half of `other`, and one table at each level below, which also
+/// have the bits `flags`. Returns the address of the lowest table, which maps the pages at ELSEWHERE.
+fn group(g: &mut Guest, other: u64, n: u64, flags: u64) -> u64 {
+    let root = GROUPS + n * GROUP;
+    g.ram.copy_within(other as usize..other as usize + 4096, root as usize);
+    g.put(root + (ELSEWHERE >> 39 & 0x1ff) * 8, (root + 0x1000) | P | W | flags);
+    g.put(root + 0x1000, (root + 0x2000) | P | W | flags);
+    g.put(root + 0x2000, (root + 0x3000) | P | W | flags);
+    root + 0x3000
+}
+
 /// Returns a guest with `MANY` roots. Each has tables of its own for the lower half.
 fn crowd(seed: u64) -> (Guest, u64) {
     let (mut g, other) = guest();
@@ -261,13 +272,9 @@ fn crowd(seed: u64) -> (Guest, u64) {
         g.put(DATA + page * 0x1000, seed << 32 | page);
     }
     for n in 0..MANY {
-        let root = GROUPS + n * GROUP;
-        g.ram.copy_within(other as usize..other as usize + 4096, root as usize);
-        g.put(root + (ELSEWHERE >> 39 & 0x1ff) * 8, (root + 0x1000) | P | W);
-        g.put(root + 0x1000, (root + 0x2000) | P | W);
-        g.put(root + 0x2000, (root + 0x3000) | P | W);
+        let table = group(&mut g, other, n, 0);
         for page in 0..8 {
-            g.put(root + 0x3000 + page * 8, (DATA + (n + page) % 16 * 0x1000) | P | W);
+            g.put(table + page * 8, (DATA + (n + page) % 16 * 0x1000) | P | W);
         }
     }
     (g, other)
@@ -332,4 +339,102 @@ fn random_switches_between_many_processes_are_the_same_whatever_the_caches() {
         });
         assert_eq!(done.state.gpr[11], 0, "the guest did not run to its end");
     }
+}
+
+/// Three processes execute a program in ring 3, which calls a function on another page. Each process has its own
+/// function at that address. While another process is current, the kernel maps a process's function to another page, or
+/// changes its bytes. The process must then execute the new function.
+#[test]
+fn code_changed_from_another_address_space_executes_on_return() {
+    /// Address of the function in each process.
+    const FUNCTION: u64 = ELSEWHERE + 0x1000;
+    const STACK_TOP: u64 = ELSEWHERE + 0x3000;
+    /// Address of the kernel's code for SYSCALL.
+    const ENTRY_POINT: u64 = CODE + 0x3000;
+    /// Guest-physical addresses of the program, of the functions, and of the processes' stacks.
+    const PROGRAM: u64 = DATA;
+    const FUNCTIONS: u64 = DATA + 0x4000;
+    const STACKS: u64 = DATA + 0x8000;
+    const ROUNDS: u64 = 10;
+    // A function returns one of these numbers, so the sum of all results counts the calls of each function.
+    let result = |function: u64| 1u64 << (6 * function);
+    let (mut g, other) = guest();
+    let leaf = |process: u64| GROUPS + process * GROUP + 0x3000 + 8;
+    for process in 0..3 {
+        let table = group(&mut g, other, process, U);
+        g.put(table, PROGRAM | P | U);
+        g.put(leaf(process), (FUNCTIONS + process * 0x1000) | P | U);
+        g.put(table + 16, (STACKS + process * 0x1000) | P | W | U);
+    }
+    for function in 0..4 {
+        // MOV's immediate operand is at offset 1.
+        g.code_for(FUNCTIONS + function * 0x1000, FUNCTION, |a| {
+            a.mov(eax, result(function) as u32)?;
+            a.ret()
+        });
+    }
+    g.code_for(PROGRAM, ELSEWHERE, |a| {
+        a.call(FUNCTION)?;
+        a.add(rbx, rax)?;
+        a.mov(rdx, FUNCTION)?;
+        a.call(rdx)?;
+        a.add(rbx, rax)?;
+        a.syscall()
+    });
+    g.code_for(ENTRY_POINT, KERNEL + ENTRY_POINT, |a| a.jmp(rbp));
+    g.state.msrs.lstar = KERNEL + ENTRY_POINT;
+    let enter = |a: &mut Assembler, process: u64| {
+        a.mov(rax, GROUPS + process * GROUP)?;
+        a.mov(cr3, rax)
+    };
+    // Executes the program in the current process.
+    let execute = |a: &mut Assembler| {
+        let back = a.create_label();
+        a.lea(rbp, ptr(back))?;
+        a.mov(rsp, STACK_TOP)?;
+        a.mov(rcx, ELSEWHERE)?;
+        a.mov(r11d, 2)?;
+        sysretq(a)?;
+        a.set_label(back)
+    };
+    // Exchanges the function of process 0 for function 3, or back.
+    let remap = |a: &mut Assembler| {
+        a.mov(rdi, KERNEL + leaf(0))?;
+        a.xor(qword_ptr(rdi), 0x3000)
+    };
+    // Exchanges the result of function 1 for result 4, or back.
+    let patch = |a: &mut Assembler| {
+        a.mov(rdi, KERNEL + FUNCTIONS + 0x1000 + 1)?;
+        a.xor(dword_ptr(rdi), (result(1) ^ result(4)) as i32)
+    };
+    let done = above(g, other, |a| {
+        let again = a.create_label();
+        a.xor(ebx, ebx)?;
+        a.mov(r13d, ROUNDS as u32)?;
+        a.set_label(again)?;
+        enter(a, 2)?;
+        execute(a)?;
+        enter(a, 0)?;
+        execute(a)?;
+        // Process 1 executes nothing here, because its jumps would replace the remembered jumps of process 0.
+        enter(a, 1)?;
+        remap(a)?;
+        enter(a, 0)?;
+        execute(a)?;
+        remap(a)?;
+        execute(a)?;
+        enter(a, 1)?;
+        execute(a)?;
+        enter(a, 2)?;
+        patch(a)?;
+        enter(a, 1)?;
+        execute(a)?;
+        patch(a)?;
+        a.dec(r13d)?;
+        a.jnz(again)
+    });
+    // In each round, the program runs twice with function 0, and once with each other result. It calls twice.
+    let calls = [2, 1, 1, 1, 1].map(|runs| runs * 2 * ROUNDS);
+    let counted = [0, 1, 2, 3, 4].map(|function| done.state.gpr[3] >> (6 * function) & 63);
+    assert_eq!(counted, calls);
 }
