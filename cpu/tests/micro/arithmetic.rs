@@ -32,19 +32,26 @@ const SHIFTS: u64 = DATA + 0x100;
 /// Address of the operand in memory. RSI points to it.
 const OPERAND: u64 = DATA + 0x800;
 
-/// Adds a guest's main loop: for each pair of edge values, it executes `body` with one value in RAX, R11 and RDX, the
-/// other in RBX and at RSI, and a count in CL. `body` may change all of these. It must preserve RSI and RDI, and R12 to
-/// R14, which count.
+/// Adds a guest's main loop: for each pair of edge values, it executes each of the forms with one value in RAX, R11 and
+/// RDX, the other in RBX and at RSI, and a count in CL. `body` adds the code for a form. The code may jump to its end.
+/// It must preserve RSI and RDI, and R12 to R14, which count. After the code, the results and all flags go into R9.
 fn for_all_pairs(
     a: &mut Assembler,
-    body: &mut dyn FnMut(&mut Assembler) -> Result<(), Error>,
+    forms: &[&[u8]],
+    mut body: impl FnMut(&mut Assembler, &[u8], Label) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let again = a.create_label();
     a.mov(rdi, OPERANDS)?;
     a.mov(rsi, OPERAND)?;
     a.xor(r14d, r14d)?;
     a.set_label(again)?;
-    body(a)?;
+    for form in forms {
+        let end = a.create_label();
+        load_operands(a)?;
+        body(a, form, end)?;
+        a.set_label(end)?;
+        mix_results(a)?;
+    }
     a.inc(r14d)?;
     a.cmp(r14d, (EDGES.len() * EDGES.len()) as i32)?;
     a.jne(again)
@@ -97,36 +104,29 @@ fn guest(code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Guest {
 pub(super) fn check_forms(forms: &[&[u8]]) {
     for way in 0..4 {
         let g = guest(|a| {
-            for_all_pairs(a, &mut |a| {
-                for form in forms {
-                    let next = a.create_label();
-                    load_operands(a)?;
-                    a.db(form)?;
-                    match way {
-                        0 => {}
-                        1 => {
-                            a.seto(r8b)?;
-                            a.setl(r10b)?;
-                            a.adc(r9, 5)?;
-                            a.add(r9, r8)?;
-                            a.add(r9, r10)?;
-                        }
-                        2 => {
-                            a.jc(next)?;
-                            a.inc(r9)?;
-                        }
-                        _ => {
-                            // SETcc reads ZF, and only JP reads PF.
-                            a.setnz(r8b)?;
-                            a.mov(r10, qword_ptr(rsi))?;
-                            a.jp(next)?;
-                            a.not(r9)?;
-                        }
+            for_all_pairs(a, forms, |a, form, end| {
+                a.db(form)?;
+                match way {
+                    0 => Ok(()),
+                    1 => {
+                        a.seto(r8b)?;
+                        a.setl(r10b)?;
+                        a.adc(r9, 5)?;
+                        a.add(r9, r8)?;
+                        a.add(r9, r10)
                     }
-                    a.set_label(next)?;
-                    mix_results(a)?;
+                    2 => {
+                        a.jc(end)?;
+                        a.inc(r9)
+                    }
+                    _ => {
+                        // SETcc reads ZF, and only JP reads PF.
+                        a.setnz(r8b)?;
+                        a.mov(r10, qword_ptr(rsi))?;
+                        a.jp(end)?;
+                        a.not(r9)
+                    }
                 }
-                Ok(())
             })?;
             a.hlt()
         });
@@ -258,28 +258,15 @@ fn divisions_raise_de_or_leave_the_flags() {
     ];
     for before in BEFORE {
         let mut g = guest(|a| {
-            for_all_pairs(a, &mut |a| {
-                for form in FORMS {
-                    let next = a.create_label();
-                    load_operands(a)?;
-                    a.lea(r15, ptr(next))?;
-                    a.db(before)?;
-                    a.db(form)?;
-                    a.inc(r9)?;
-                    a.set_label(next)?;
-                    mix_results(a)?;
-                }
-                Ok(())
+            for_all_pairs(a, FORMS, |a, form, end| {
+                a.lea(r15, ptr(end))?;
+                a.db(before)?;
+                a.db(form)?;
+                a.inc(r9)
             })?;
             a.hlt()
         });
-        g.gate(0, HANDLER, 0x8e, 0);
-        g.code(HANDLER, |a| {
-            a.inc(r8)?;
-            a.add(r9, qword_ptr(rsp))?;
-            a.mov(qword_ptr(rsp), r15)?;
-            a.iretq()
-        });
+        g.counting_handler(0, HANDLER);
         let done = check_translated(&g);
         assert_ne!(done.state.gpr[8], 0);
     }

@@ -99,14 +99,8 @@ fn guest(forms: &[Vec<u8>], mxcsr: u32, clears: bool) -> Guest {
         g.put(TABLE + 8 * n as u64, value ^ sign);
     }
     g.put(CONTROL, u64::from(mxcsr));
-    // The handler of #XM counts in R8, and continues at R15.
-    g.gate(19, XM_HANDLER, 0x8e, 0);
-    g.code(XM_HANDLER, |a| {
-        a.inc(r8)?;
-        a.add(r9, qword_ptr(rsp))?;
-        a.mov(qword_ptr(rsp), r15)?;
-        a.iretq()
-    });
+    // #XM.
+    g.counting_handler(19, XM_HANDLER);
     g
 }
 

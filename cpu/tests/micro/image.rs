@@ -282,6 +282,17 @@ impl Guest {
         self.put(IDT + u64::from(vector) * 16 + 8, target >> 32);
     }
 
+    /// Gives `vector`, an exception without an error code, a handler at `at` that records nothing. The handler counts
+    /// in R8, adds the address of the fault to R9, and continues at R15.
+    pub(crate) fn counting_handler(&mut self, vector: u8, at: u64) {
+        self.gate(vector, at, 0x8e, 0);
+        self.code(at, |a| {
+            a.inc(r8)?;
+            a.add(r9, qword_ptr(rsp))?;
+            a.mov(qword_ptr(rsp), r15)?;
+            a.iretq()
+        });
+    }
     /// Gives the handler of `vector` the stack below [`IST1`], the first in the TSS's interrupt stack table.
     pub(crate) fn on_ist1(&mut self, vector: u8) {
         self.gate(vector, stub(vector), 0x8e, 1);
