@@ -14,8 +14,10 @@
 //! All models deliberately lack RDRAND, RDSEED, PCID, x2APIC, TSC-deadline, TSC_ADJUST, MONITOR, machine check,
 //! performance counters and thermal sensors. `v2` also lacks XSAVE and all features that need it.
 
+use crate::exec::avx::xsave::{AVX_AT, AVX_LEN};
 use crate::mem::PHYSICAL_BITS;
 use crate::model::{CpuModel, NAME_MAX};
+use crate::state::xcr0;
 
 /// Signature of `v2`: family 6, model 2Ch, stepping 2.
 const SIGNATURE_V2: u32 = 0x0002_06c2;
@@ -46,8 +48,10 @@ const fn bits(list: &[u32]) -> u32 {
 
 /// Leaf 1 ECX: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT, hypervisor bit.
 const FEATURES_C: u32 = bits(&[0, 9, 13, 19, 20, 23, 31]);
-/// Leaf 1 ECX of `v3`, besides [`FEATURES_C`]: MOVBE.
-const FEATURES_C_V3: u32 = bits(&[22]);
+/// Leaf 1 ECX of `v3`, besides [`FEATURES_C`]: FMA, MOVBE, XSAVE, AVX, F16C.
+const FEATURES_C_V3: u32 = bits(&[12, 22, 26, 28, 29]);
+/// Leaf 1 ECX: CR4.OSXSAVE is set.
+const FEATURE_OSXSAVE: u32 = 1 << 27;
 /// Leaf 1 ECX of models with AES: PCLMULQDQ, AES.
 const FEATURES_C_AES: u32 = bits(&[1, 25]);
 /// Leaf 1 EDX: FPU, DE, PSE, TSC, MSR, PAE, CX8, SEP, MTRR, PGE, CMOV, PAT, PSE36, CLFSH, MMX, FXSR, SSE, SSE2.
@@ -56,8 +60,8 @@ const FEATURES_D: u32 = bits(&[0, 2, 3, 4, 5, 6, 8, 11, 12, 13, 15, 16, 17, 19, 
 const FEATURE_APIC: u32 = 1 << 9;
 /// Leaf 7 EBX: x87 data pointer updated only on exceptions, SMEP, x87 CS and DS deprecated, SMAP.
 const STRUCTURED_B: u32 = bits(&[6, 7, 13, 20]);
-/// Leaf 7 EBX of `v3`, besides [`STRUCTURED_B`]: BMI1, BMI2.
-const STRUCTURED_B_V3: u32 = bits(&[3, 8]);
+/// Leaf 7 EBX of `v3`, besides [`STRUCTURED_B`]: BMI1, AVX2, BMI2.
+const STRUCTURED_B_V3: u32 = bits(&[3, 5, 8]);
 /// Leaf 7 EBX of models with SHA: SHA.
 const STRUCTURED_B_SHA: u32 = bits(&[29]);
 /// Leaf 7 ECX: UMIP.
@@ -70,6 +74,20 @@ const EXTENDED_C: u32 = bits(&[0]);
 const EXTENDED_C_V3: u32 = bits(&[5]);
 /// Leaf 80000001h EDX: SYSCALL, NX, 1 GiB pages, RDTSCP, long mode.
 const EXTENDED_D: u32 = bits(&[11, 20, 26, 27, 29]);
+
+/// Leaf 0Dh, subleaf 1, EAX: XSAVEOPT, XSAVEC, XGETBV of the components in use.
+const XSAVE_FORMS: u32 = bits(&[0, 1, 2]);
+
+/// Registers on which CPUID results depend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// IA32_APIC_BASE.
+    pub apic_base: u64,
+    /// CR4.OSXSAVE.
+    pub osxsave: bool,
+    /// XCR0.
+    pub xcr0: u64,
+}
 
 /// One row of the model's CPUID table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,19 +104,21 @@ pub struct Leaf {
 /// the basic and extended ranges that have no row are zero. Leaves beyond these ranges return the last basic leaf.
 /// Subleaves of 0Bh from 2 on have no row either, although [`leaf`] returns their number in ECX.
 pub fn leaves(model: CpuModel, apic_base: u64) -> Vec<Leaf> {
+    let seen = Seen { apic_base, osxsave: false, xcr0: xcr0::X87 };
     let numbers = (0..=LEAF_MAX).chain(0x8000_0000..=EXTENDED_MAX);
     let rows = numbers.flat_map(|number| {
         let subleaves = match number {
             4 => 0..5,
             7 => 0..1,
             0xb => 0..2,
+            0xd if model.is_v3() => 0..3,
             _ => 0..0,
         };
         let whole = subleaves.is_empty().then_some(None);
         whole.into_iter().chain(subleaves.map(Some)).map(move |subleaf| Leaf {
             leaf: number,
             subleaf,
-            registers: leaf(model, number, subleaf.unwrap_or(0), apic_base),
+            registers: leaf(model, number, subleaf.unwrap_or(0), seen),
         })
     });
     rows.filter(|row| row.registers != [0; 4]).collect()
@@ -106,16 +126,18 @@ pub fn leaves(model: CpuModel, apic_base: u64) -> Vec<Leaf> {
 
 /// Returns EAX, EBX, ECX and EDX for a leaf and subleaf. A leaf beyond the basic and extended ranges returns the last
 /// basic leaf, as on Intel CPUs.
-pub(crate) fn leaf(model: CpuModel, eax: u32, ecx: u32, apic_base: u64) -> [u32; 4] {
+pub(crate) fn leaf(model: CpuModel, eax: u32, ecx: u32, seen: Seen) -> [u32; 4] {
     let only_if = |has: bool, bits: u32| if has { bits } else { 0 };
     let v3 = |bits| only_if(model.is_v3(), bits);
     match eax {
         0 => [LEAF_MAX, word(b"Genu"), word(b"ntel"), word(b"ineI")],
         1 => {
-            let apic = if apic_base & APIC_ENABLED != 0 { FEATURE_APIC } else { 0 };
+            let apic = if seen.apic_base & APIC_ENABLED != 0 { FEATURE_APIC } else { 0 };
             // EBX: a CLFLUSH line of 8 x 8 bytes, one logical processor, APIC ID 0.
             let signature = if model.is_v3() { SIGNATURE_V3 } else { SIGNATURE_V2 };
-            let more = v3(FEATURES_C_V3) | only_if(model.has_aes(), FEATURES_C_AES);
+            let more = v3(FEATURES_C_V3)
+                | only_if(seen.osxsave, FEATURE_OSXSAVE)
+                | only_if(model.has_aes(), FEATURES_C_AES);
             [signature, 8 << 8 | 1 << 16, FEATURES_C | more, FEATURES_D | apic]
         }
         // Descriptors: the TLBs of a Westmere, a prefetch of 64 bytes, and "leaf 4 describes the caches".
@@ -128,6 +150,7 @@ pub(crate) fn leaf(model: CpuModel, eax: u32, ecx: u32, apic_base: u64) -> [u32;
             [0, STRUCTURED_B | more, STRUCTURED_C, STRUCTURED_D]
         }
         0xb => topology(ecx),
+        0xd if model.is_v3() => components(ecx, seen.xcr0),
         0x15 => [1, 1, CRYSTAL_HZ, 0],
         0x16 => [CORE_MHZ, CORE_MHZ, 0, 0],
         0x8000_0000 => [EXTENDED_MAX, 0, 0, 0],
@@ -139,7 +162,7 @@ pub(crate) fn leaf(model: CpuModel, eax: u32, ecx: u32, apic_base: u64) -> [u32;
         0x8000_0007 => [0, 0, 0, 1 << 8],
         0x8000_0008 => [LINEAR_BITS << 8 | PHYSICAL_BITS, 0, 0, 0],
         0..=LEAF_MAX | 0x8000_0005 => [0; 4],
-        _ => leaf(model, LEAF_MAX, ecx, apic_base),
+        _ => leaf(model, LEAF_MAX, ecx, seen),
     }
 }
 
@@ -178,6 +201,19 @@ fn cache(subleaf: u32) -> [u32; 4] {
     }
 }
 
+/// Leaf 0Dh of models with XSAVE: the components of XCR0, and the sizes of the XSAVE area in bytes. Both formats have
+/// the AVX component at the same place.
+fn components(subleaf: u32, enabled: u64) -> [u32; 4] {
+    let all = (AVX_AT + AVX_LEN) as u32;
+    let now = if enabled & xcr0::AVX != 0 { all } else { AVX_AT as u32 };
+    match subleaf {
+        0 => [(xcr0::X87 | xcr0::AVX_STATE) as u32, now, all, 0],
+        1 => [XSAVE_FORMS, now, 0, 0],
+        2 => [AVX_LEN as u32, AVX_AT as u32, 0, 0],
+        _ => [0; 4],
+    }
+}
+
 /// Leaf 0Bh: one core with one thread, whose x2APIC ID in EDX is 0.
 fn topology(subleaf: u32) -> [u32; 4] {
     match subleaf {
@@ -191,7 +227,8 @@ fn topology(subleaf: u32) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    const BASE: u64 = 0xfee0_0900;
+    const APIC_BASE: u64 = 0xfee0_0900;
+    const BASE: Seen = Seen { apic_base: APIC_BASE, osxsave: false, xcr0: xcr0::X87 };
     const V2: CpuModel = CpuModel::V2;
 
     #[test]
@@ -221,13 +258,16 @@ mod tests {
     #[test]
     fn the_apic_bit_follows_the_apic() {
         assert_eq!(leaf(V2, 1, 0, BASE)[3] & FEATURE_APIC, FEATURE_APIC);
-        assert_eq!(leaf(V2, 1, 0, BASE & !APIC_ENABLED)[3] & FEATURE_APIC, 0);
+        assert_eq!(
+            leaf(V2, 1, 0, Seen { apic_base: APIC_BASE & !APIC_ENABLED, ..BASE })[3] & FEATURE_APIC,
+            0
+        );
     }
 
     #[test]
     fn the_rows_are_the_leaves() {
         for model in [CpuModel::V2, CpuModel::LARGEST] {
-            let rows = leaves(model, BASE);
+            let rows = leaves(model, APIC_BASE);
             for eax in (0..=LEAF_MAX).chain(0x8000_0000..=EXTENDED_MAX) {
                 for ecx in 0..4 {
                     let found =

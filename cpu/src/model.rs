@@ -34,7 +34,7 @@ impl std::error::Error for UnknownModel {}
 impl CpuModel {
     /// x86-64-v2, RDTSCP and SMAP: the default.
     pub const V2: CpuModel = CpuModel { v3: false, aes: false, sha: false };
-    /// The model `v2` and the rest of x86-64-v3: BMI1, BMI2, LZCNT and MOVBE.
+    /// The model `v2` and the rest of x86-64-v3: AVX, AVX2, BMI1, BMI2, F16C, FMA, LZCNT, MOVBE and XSAVE.
     pub const V3: CpuModel = CpuModel { v3: true, aes: false, sha: false };
     /// The model `v3` with all extras.
     pub const LARGEST: CpuModel = CpuModel { v3: true, aes: true, sha: true };
@@ -70,7 +70,7 @@ impl CpuModel {
             | CLFSH | PREFETCHW | SMAP | CET_IBT | CET_SS => true,
             AES | PCLMULQDQ => self.aes,
             SHA => self.sha,
-            BMI1 | BMI2 | LZCNT | MOVBE => self.v3,
+            BMI1 | BMI2 | LZCNT | MOVBE | AVX | AVX2 | F16C | FMA | XSAVE | XSAVEC | XSAVEOPT => self.v3,
             _ => false,
         }
     }

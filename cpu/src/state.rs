@@ -149,6 +149,34 @@ impl Default for FpuState {
     }
 }
 
+/// Bits of XCR0, one for each state component (SDM vol. 1, 13.1).
+pub mod xcr0 {
+    /// x87 registers.
+    pub const X87: u64 = 1;
+    /// XMM registers and MXCSR.
+    pub const SSE: u64 = 1 << 1;
+    /// Upper halves of the YMM registers.
+    pub const AVX: u64 = 1 << 2;
+    /// The components that AVX instructions need.
+    pub const AVX_STATE: u64 = SSE | AVX;
+}
+
+/// State that only CPUs with XSAVE have. On other models it always has the default value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extended {
+    /// XCR0.
+    pub xcr0: u64,
+    /// Upper halves of YMM0-YMM15.
+    pub ymm: [u128; 16],
+}
+
+impl Default for Extended {
+    /// Returns the state after a reset.
+    fn default() -> Self {
+        Extended { xcr0: xcr0::X87, ymm: [0; 16] }
+    }
+}
+
 /// Indices into [`CpuState::seg`] and the order of segment registers in encodings.
 pub mod seg {
     /// ES.
@@ -249,6 +277,9 @@ pub struct CpuState {
     pub msrs: Msrs,
     /// x87 and SSE registers.
     pub fpu: FpuState,
+    /// State of XSAVE and AVX. The serialised form leaves it out, because most models lack it.
+    #[serde(skip)]
+    pub extended: Extended,
     /// True after HLT, while the CPU waits for an interrupt.
     pub halted: bool,
     /// True in an interrupt shadow: STI or MOV SS holds off interrupts for one instruction.
@@ -286,6 +317,7 @@ impl Default for CpuState {
             dr7: 0x400,
             msrs: Msrs::default(),
             fpu: FpuState::default(),
+            extended: Extended::default(),
             halted: false,
             shadow: false,
             exceptions: 0,

@@ -31,4 +31,5 @@ mod micro {
     mod segments;
     mod translated;
     mod watch;
+    mod xsave;
 }

@@ -8,7 +8,9 @@ pub(crate) mod slot;
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
 use crate::model::CpuModel;
-use crate::state::{CpuState, Dead, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg};
+use crate::state::{
+    CpuState, Dead, Extended, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg, xcr0,
+};
 use crate::stop::{Fault, Flow, Stop, vector};
 use edges::Edges;
 use native::Native;
@@ -35,6 +37,7 @@ pub(crate) mod cr4 {
     pub(crate) const OSFXSR: u64 = 1 << 9;
     pub(crate) const OSXMMEXCPT: u64 = 1 << 10;
     pub(crate) const UMIP: u64 = 1 << 11;
+    pub(crate) const OSXSAVE: u64 = 1 << 18;
     pub(crate) const SMEP: u64 = 1 << 20;
     pub(crate) const SMAP: u64 = 1 << 21;
 }
@@ -100,6 +103,9 @@ pub(crate) struct Core {
     pub dr7: u64,
     pub msrs: Msrs,
     pub fpu: FpuState,
+    /// Upper halves of the YMM registers. The lower halves are in `fpu`.
+    pub ymm: [u128; 16],
+    pub xcr0: u64,
     pub halted: bool,
     pub shadow: bool,
     pub tsc: TscAnchor,
@@ -152,6 +158,8 @@ impl Core {
             dr7: 0,
             msrs: Msrs::default(),
             fpu: FpuState::default(),
+            ymm: [0; 16],
+            xcr0: xcr0::X87,
             halted: false,
             shadow: false,
             tsc: TscAnchor { icount: 0, tsc: 0, num: 1, den: 1 },
@@ -280,6 +288,7 @@ impl Core {
             dr7: self.dr7,
             msrs: self.msrs.clone(),
             fpu: self.fpu.clone(),
+            extended: Extended { xcr0: self.xcr0, ymm: self.ymm },
             halted: self.halted,
             shadow: self.shadow,
             exceptions: if self.exceptions_at.0 == self.icount { self.exceptions_at.1 } else { 0 },
@@ -319,6 +328,9 @@ impl Core {
         self.fpu = s.fpu.clone();
         // The host would fault if a reserved bit were loaded into its MXCSR.
         self.fpu.mxcsr &= MXCSR_MASK;
+        let known = if self.model.is_v3() { xcr0::AVX_STATE } else { 0 };
+        self.xcr0 = s.extended.xcr0 & known | xcr0::X87;
+        self.ymm = if self.model.is_v3() { s.extended.ymm } else { [0; 16] };
         self.halted = s.halted;
         self.shadow = s.shadow;
         self.no_trap = false;

@@ -49,6 +49,7 @@ pub(crate) fn lower(i: &Instruction, model: CpuModel) -> (Op, Kind) {
         exec::system::lower,
         exec::sse::lower,
         exec::x87::lower,
+        exec::avx::lower,
     ];
     for family in families {
         if let Some(kind) = family(i, &mut op) {

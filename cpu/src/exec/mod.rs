@@ -5,6 +5,7 @@
 //! - [`string`]: MOVS, STOS, LODS, SCAS, CMPS and their repeated forms
 //! - [`system`]: privileged instructions, far transfers, segments, exceptions
 //! - [`sse`]: SSE to SSE4.2 and MMX
+//! - [`avx`]: AVX, AVX2, F16C, FMA and the XSAVE family
 //! - [`x87`]: the floating-point stack
 //! - [`interrupt`]: delivery of exceptions and interrupts
 //! - [`event`]: description of an exception or interrupt to deliver
@@ -13,6 +14,7 @@
 //! so that the CPU can execute the instruction again. The handler may already have written memory, if a repetition
 //! writes the same values.
 
+pub(crate) mod avx;
 pub(crate) mod control;
 mod event;
 pub(crate) mod integer;

@@ -79,7 +79,8 @@ fn cpuid_shows_the_instructions_of_the_model() {
     assert_eq!(features("v2"), [c, b, extended]);
     assert_eq!(features("v2+aes"), [c | 1 << 25 | 1 << 1, b, extended]);
     assert_eq!(features("v2+sha"), [c, b | 1 << 29, extended]);
-    assert_eq!(features("v3"), [c | 1 << 22, b | 1 << 3 | 1 << 8, extended | 1 << 5]);
+    let avx = 1 << 12 | 1 << 22 | 1 << 26 | 1 << 28 | 1 << 29;
+    assert_eq!(features("v3"), [c | avx, b | 1 << 3 | 1 << 5 | 1 << 8, extended | 1 << 5]);
     let named = |model: &str| CpuModel::to_string(&model.parse().expect("a model"));
     assert_eq!(named("v3+sha+aes"), "v3+aes+sha");
 }

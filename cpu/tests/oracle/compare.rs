@@ -83,6 +83,7 @@ pub(crate) fn differences(
     let (h, g) = (&h.fpu, &g.fpu);
     for n in 0..16 {
         check(&format!("xmm{n}"), h.xmm[n], g.xmm[n], whole);
+        check(&format!("ymm{n}, upper half"), host.state.ymm[n], guest.state.ymm[n], whole);
     }
     check("mxcsr", h.mxcsr.into(), g.mxcsr.into(), whole);
     check("fcw", h.fcw.into(), g.fcw.into(), whole);
@@ -168,8 +169,18 @@ pub(crate) fn describe(case: &Case) -> String {
     }
     out.push('\n');
     let f = &s.fpu;
-    if matches!(family(case.encoded.instruction.code()), Family::Sse | Family::Mmx | Family::X87) {
+    if matches!(
+        family(case.encoded.instruction.code()),
+        Family::Sse | Family::Mmx | Family::X87 | Family::Vex
+    ) {
         fpu(&case.encoded.instruction, f, &mut out);
+    }
+    for (n, half) in s.ymm.iter().enumerate().filter(|(_, half)| **half != 0) {
+        if (0..case.encoded.instruction.op_count())
+            .any(|o| case.encoded.instruction.op_register(o).number() == n)
+        {
+            let _ = writeln!(out, "  ymm{n}, upper half {half:#034x}");
+        }
     }
     for (at, bytes) in &case.writes {
         let _ = writeln!(out, "  arena+{at:#x}: {bytes:02x?}");
@@ -186,7 +197,7 @@ fn fpu(i: &Instruction, f: &FpuState, out: &mut String) {
         }
     }
     out.push('\n');
-    if family(i.code()) == Family::Sse {
+    if matches!(family(i.code()), Family::Sse | Family::Vex) {
         return;
     }
     for (n, (significand, exponent)) in f.r.iter().enumerate() {

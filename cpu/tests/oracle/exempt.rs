@@ -4,6 +4,7 @@ use everett_cpu::CpuModel;
 use iced_x86::{Code, Decoder, Instruction, MemorySize, Mnemonic, OpKind};
 
 use crate::encode::LEN_MAX;
+use crate::extended::has_area;
 use crate::state::flag;
 
 /// Decision whether the oracle compares an instruction.
@@ -28,14 +29,14 @@ const SELECTOR: &str =
 pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
     Syscall | Sysenter => "enters the host's kernel; see the micro-guests";
     Iret | Iretd | Iretq => "loads selectors and flags of the host; see the micro-guests";
-    Cpuid => "shows the host, not the model";
+    Cpuid | Xgetbv => "shows the host, not the model";
     Rdtsc | Rdtscp | Rdpmc => "shows host time";
     Sgdt | Sidt | Sldt | Str | Smsw => "Linux emulates it if the host has UMIP";
     Int1 => "indistinguishable from the trap that ends a test";
     Clac | Stac => "#UD at CPL 3, but some virtual hosts execute it";
     Fsin | Fcos | Fsincos | Fptan | Fpatan | F2xm1 | Fyl2x | Fyl2xp1
         => "a transcendental function: processors differ in the last bits; the model computes it in software";
-    Rcpps | Rcpss | Rsqrtps | Rsqrtss => "an approximation that processors choose; the model computes it in software";
+    Rcpps | Rcpss | Rsqrtps | Rsqrtss | Vrcpps | Vrcpss | Vrsqrtps | Vrsqrtss => "an approximation that processors choose; the model computes it in software";
     Lar | Lsl | Verr | Verw | Lfs | Lgs | Lss
         => "depends on the descriptor tables, which differ between host and guest; see the micro-guests";
     Incsspd | Incsspq | Rstorssp | Saveprevssp | Setssbsy | Clrssbsy | Wrssd | Wrssq | Wrussd | Wrussq
@@ -111,7 +112,8 @@ pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
     let mmx = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Register && i.op_register(n).is_mm());
     AfterFault {
         memory: has_image(i),
-        address: has_image(i),
+        // Masked moves need not report the first byte that faults.
+        address: has_image(i) || is_masked(i),
         // MMX instructions enter the MMX state before they load or store the operand. Conversions with an MMX register
         // enter it before they raise #XM.
         mmx_state: mmx,
@@ -146,21 +148,28 @@ pub(crate) fn is_prefix(byte: u8) -> bool {
 fn has_image(i: &Instruction) -> bool {
     use Mnemonic::{Fbld, Fbstp, Fldenv, Fnsave, Fnstenv, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64};
     let images = [Fbld, Fbstp, Fldenv, Fnsave, Fnstenv, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64];
-    images.contains(&i.mnemonic()) || i.memory_size() == MemorySize::Float80
+    images.contains(&i.mnemonic()) || has_area(i) || i.memory_size() == MemorySize::Float80
 }
 
 /// True if some processors raise #AC and others #GP. Processors differ in FXSAVE and FXRSTOR with alignment checks on
 /// (SDM vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
 pub(crate) fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
     use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64};
-    [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) && rflags & flag::AC != 0
+    let images = [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) || has_area(i);
+    images && rflags & flag::AC != 0
+}
+
+/// True for moves of the elements that a mask selects.
+fn is_masked(i: &Instruction) -> bool {
+    use Mnemonic::{Vmaskmovpd, Vmaskmovps, Vpmaskmovd, Vpmaskmovq};
+    matches!(i.mnemonic(), Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq)
 }
 
 /// True for MASKMOVQ and MASKMOVDQU. For a byte that the mask excludes, or for an empty mask, some processors raise a
 /// fault and others do not (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). If only one side faults, the oracle
 /// compares nothing.
 pub(crate) fn may_fault(i: &Instruction) -> bool {
-    matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu)
+    matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu | Mnemonic::Vmaskmovdqu)
 }
 
 /// True for a repeated string instruction with 32-bit addresses.

@@ -15,6 +15,8 @@ pub(crate) enum Family {
     X87,
     Mmx,
     Sse,
+    /// Vector instructions with a VEX prefix.
+    Vex,
 }
 
 /// Returns all forms that a CPU model has, in the order of the decoder's table.
@@ -56,7 +58,14 @@ pub(crate) fn family(code: Code) -> Family {
         Family::Integer
     } else if features.iter().any(|f| matches!(f, FPU | FPU287 | FPU387)) {
         Family::X87
-    } else if features.iter().any(|f| matches!(f, SSE | SSE2 | SSE3 | SSSE3 | SSE4_1 | SSE4_2)) {
+    } else if code.op_code().encoding() == EncodingKind::VEX
+        && features.iter().any(|f| !matches!(f, BMI1 | BMI2))
+    {
+        Family::Vex
+    } else if features
+        .iter()
+        .any(|f| matches!(f, AES | PCLMULQDQ | SHA | SSE | SSE2 | SSE3 | SSSE3 | SSE4_1 | SSE4_2))
+    {
         Family::Sse
     } else if features.contains(&MMX) {
         Family::Mmx

@@ -3,7 +3,7 @@
 //! address at which execution stops shows which exception was raised.
 #![allow(unsafe_code)]
 
-use everett_cpu::state::{Segment, TableRegister, seg};
+use everett_cpu::state::{Segment, TableRegister, seg, xcr0};
 use everett_cpu::{CacheConfig, Code, Cpu, CpuModel, CpuState, Exit, Ram, Until};
 
 use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
@@ -28,6 +28,9 @@ const _: () = assert!(CODE_AT + CODE_LEN <= RAM_LEN);
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
 /// Distance from one exception handler to the next, in bytes.
 const HANDLER_LEN: u64 = 16;
+
+/// Bit of CR4.
+const OSXSAVE: u64 = 1 << 18;
 
 const PRESENT: u64 = 1;
 const WRITABLE: u64 = 2;
@@ -65,7 +68,7 @@ impl Guest {
             branches: false,
         };
         let cpu = Cpu::sharing(handle, &Code::of_model(caches, model));
-        let mut guest = Guest { cpu, ram, template: template(), next_table: PML4 + PAGE };
+        let mut guest = Guest { cpu, ram, template: template(model), next_table: PML4 + PAGE };
         guest.build();
         guest
     }
@@ -159,6 +162,7 @@ impl Guest {
         cpu_state.rip = state.rip;
         cpu_state.rflags = state.rflags;
         cpu_state.fpu = state.fpu.clone();
+        cpu_state.extended.ymm = state.ymm;
         let start = cpu_state.icount;
         self.cpu.set_state(&cpu_state);
         let exit = self.cpu.run(Until { icount: start + count, ..Until::default() });
@@ -187,12 +191,18 @@ impl Guest {
             after.rflags = self.u64_at(frame + 16);
             after.gpr[RSP] = self.u64_at(frame + 24);
         }
-        let state = State { gpr: after.gpr, rip: after.rip, rflags: after.rflags, fpu: after.fpu };
+        let state = State {
+            gpr: after.gpr,
+            rip: after.rip,
+            rflags: after.rflags,
+            fpu: after.fpu,
+            ymm: after.extended.ymm,
+        };
         Ok(Outcome { state, end, retired })
     }
 }
 
-fn template() -> CpuState {
+fn template(model: CpuModel) -> CpuState {
     let data = |selector| Segment { selector, base: 0, limit: 0xffff_ffff, access: 0xc0f3 };
     let null = Segment { selector: 0, base: 0, limit: 0, access: 0 };
     let mut s = CpuState {
@@ -207,5 +217,9 @@ fn template() -> CpuState {
     s.tr = Segment { selector: 0x40, base: KERNEL + TSS, limit: 0x67, access: 0x8b };
     s.seg = [null, Segment { access: 0xa0fb, ..data(USER_CS) }, data(USER_SS), null, null, null];
     s.seg[seg::GS].base = GS_BASE;
+    if model.is_v3() {
+        s.cr4 |= OSXSAVE;
+        s.extended.xcr0 = xcr0::X87 | xcr0::AVX_STATE;
+    }
     s
 }

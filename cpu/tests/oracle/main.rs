@@ -6,7 +6,7 @@
 //! - [`forms`]: the instruction forms to test
 //! - [`exempt`]: instructions that cannot be compared, with the reasons
 //! - [`encode`], [`encode_vex`], [`raw`]: random instructions and random bytes
-//! - [`values`], [`place`]: random registers and memory for an instruction
+//! - [`values`], [`place`], [`extended`]: random registers and memory for an instruction
 //! - [`sequence`]: several instructions in a row
 //! - [`undefined`]: flags that the manual leaves undefined; [`compare`]: comparison of outcomes
 //! - [`makes`]: differences between the processors of two vendors
@@ -25,6 +25,7 @@ mod compare;
 mod encode;
 mod encode_vex;
 mod exempt;
+mod extended;
 mod flag;
 mod forms;
 mod golden;

@@ -426,7 +426,8 @@ pub(crate) const TABLE: &[Difference] = &[
 
 /// Returns default registers with which any instruction can execute.
 pub(crate) fn plain() -> State {
-    let mut state = State { gpr: [0; 16], rip: HIGH + CODE, rflags: 0x202, fpu: FpuState::default() };
+    let mut state =
+        State { gpr: [0; 16], rip: HIGH + CODE, rflags: 0x202, fpu: FpuState::default(), ymm: [0; 16] };
     state.gpr[RSP] = HIGH + DATA + 0x8000;
     state.gpr[RCX] = 1;
     state

@@ -3,9 +3,11 @@
 
 use crate::arena::{self, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
 use crate::encode::Encoded;
+use crate::extended::{AREA_LEN, aim_gather, fill_area, has_area, select_components};
 use crate::rng::Rng;
 use crate::state::{FXSAVE_LEN, RCX, RSP, State, flag, to_fxsave};
 use crate::values::{self, Shape};
+use everett_cpu::CpuModel;
 use iced_x86::{
     CodeSize, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpKind, Register, UsedMemory,
 };
@@ -45,11 +47,20 @@ pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionIn
     let i = encoded.instruction;
     let shape = shape_of(i.code().op_code().memory_size());
     let mut state = registers(&i, shape, rng);
-    let memory: Vec<UsedMemory> = factory.info(&i).used_memory().to_vec();
+    let mut memory: Vec<UsedMemory> = factory.info(&i).used_memory().to_vec();
+    if i.is_vsib() {
+        if !aim_gather(&i, &mut state, rng) {
+            return None;
+        }
+        memory.clear();
+    }
     for m in &memory {
         retarget(&i, m, &mut state, rng);
     }
     accumulator(&i, &mut state, rng);
+    if has_area(&i) {
+        select_components(&mut state, rng);
+    }
     let mut accesses = Vec::new();
     for attempt in 0.. {
         let Some(wrong) =
@@ -61,6 +72,10 @@ pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionIn
             return None;
         }
         retarget(&i, wrong, &mut state, rng);
+    }
+    if has_area(&i) && (state.gpr[RAX] as u32 > 7 || state.gpr[RDX] as u32 != 0) {
+        // The register is also a part of the address, and selects components that only the host may have.
+        return None;
     }
     accesses.extend(memory.iter().filter_map(|m| access(&i, m, &state)));
     if locks(&i) && accesses.iter().any(|a| a.va % 64 + a.len > 64) {
@@ -136,7 +151,9 @@ pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
     if rng.one_in(24) {
         rflags |= flag::AC;
     }
-    State { gpr, rip: i.ip(), rflags, fpu }
+    // Cases of the smallest model stay as they were recorded.
+    let ymm = if CpuModel::V2.has(i) { [0; 16] } else { std::array::from_fn(|_| values::vector(shape, rng)) };
+    State { gpr, rip: i.ip(), rflags, fpu, ymm }
 }
 
 /// Draws an address for an access of `len` bytes. Most addresses are in `DATA`. Some are across two pages, read-only,
@@ -183,6 +200,9 @@ fn retarget(i: &Instruction, m: &UsedMemory, state: &mut State, rng: &mut Rng) {
     if locks(i) {
         to &= !15;
     }
+    if has_area(i) && !rng.one_in(8) {
+        to &= !63;
+    }
     if m.segment() == Register::GS {
         to = to.wrapping_sub(GS_BASE);
     }
@@ -214,7 +234,7 @@ fn access(i: &Instruction, m: &UsedMemory, state: &State) -> Option<Access> {
         }
         _ => None,
     })?;
-    let mut len = size.size() as u64;
+    let mut len = if has_area(i) { AREA_LEN } else { size.size() as u64 };
     if i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix()) {
         let count = if is_32(m) { state.gpr[RCX] & 0xffff_ffff } else { state.gpr[RCX] };
         if count > ITERATIONS_MAX {
@@ -288,7 +308,8 @@ fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
             to_fxsave(&values::fpu(Shape::Extended, rng), &mut image);
             bytes.copy_from_slice(&image[..bytes.len()]);
         }
-        Mnemonic::Ldmxcsr if !rng.one_in(4) => {
+        _ if has_area(i) => fill_area(bytes, rng),
+        Mnemonic::Ldmxcsr | Mnemonic::Vldmxcsr if !rng.one_in(4) => {
             let mxcsr = values::fpu(Shape::Integers, rng).mxcsr;
             bytes.copy_from_slice(&mxcsr.to_le_bytes());
         }

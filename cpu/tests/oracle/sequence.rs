@@ -67,7 +67,7 @@ pub(crate) fn draw(
 /// `tainted` (the flags that are undefined before it), and behaves equally on the processors of all vendors.
 fn fits(e: &Encoded, tainted: u64, model: CpuModel, factory: &mut InstructionInfoFactory) -> bool {
     let i = &e.instruction;
-    matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx)
+    matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx | Family::Vex)
         && verdict(i, model) == Verdict::Compare
         && i.flow_control() == FlowControl::Next
         && factory.info(i).used_memory().is_empty()

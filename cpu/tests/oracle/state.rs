@@ -2,6 +2,7 @@
 
 pub(crate) use crate::flag;
 use everett_cpu::state::FpuState;
+use std::fmt;
 
 /// Names of the general registers, in the order of `State::gpr`.
 pub(crate) const GPR_NAMES: [&str; 16] = [
@@ -14,12 +15,27 @@ pub(crate) const RCX: usize = 1;
 pub(crate) const RSP: usize = 4;
 
 /// Registers that user code can access.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) gpr: [u64; 16],
     pub(crate) rip: u64,
     pub(crate) rflags: u64,
     pub(crate) fpu: FpuState,
+    /// Upper halves of the YMM registers. They are zero on models without AVX.
+    pub(crate) ymm: [u128; 16],
+}
+
+/// Leaves out YMM registers that are all zero: the recorded digests of models without AVX cover this text.
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("State");
+        out.field("gpr", &self.gpr).field("rip", &self.rip);
+        out.field("rflags", &self.rflags).field("fpu", &self.fpu);
+        if self.ymm != [0; 16] {
+            out.field("ymm", &self.ymm);
+        }
+        out.finish()
+    }
 }
 
 /// The way in which an instruction ended.

@@ -128,19 +128,19 @@ fn doubles(v: u64) -> u128 {
 }
 
 /// Conversion of an integer to a floating-point low element.
-trait FromInteger {
+pub(crate) trait FromInteger {
     /// Returns `a` with its low element replaced by the converted `v`.
     fn convert(core: &mut Core, a: u128, v: u64) -> Result<u128, Stop>;
 }
 
 /// CVTSI2SD from 32 bits, which is always exact.
-struct Double32;
+pub(crate) struct Double32;
 /// CVTSI2SD from 64 bits.
-struct Double64;
+pub(crate) struct Double64;
 /// CVTSI2SS from 32 bits.
-struct Single32;
+pub(crate) struct Single32;
 /// CVTSI2SS from 64 bits.
-struct Single64;
+pub(crate) struct Single64;
 
 impl FromInteger for Double32 {
     #[inline(always)]

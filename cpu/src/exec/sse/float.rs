@@ -20,15 +20,21 @@ const ZE: u32 = 1 << 2;
 const OE: u32 = 1 << 3;
 const UE: u32 = 1 << 4;
 pub(super) const PE: u32 = 1 << 5;
-const FLAGS: u32 = 0x3f;
+pub(crate) const FLAGS: u32 = 0x3f;
 /// Control bit of MXCSR: denormal operands count as zeros.
-pub(super) const DAZ: u32 = 1 << 6;
+pub(crate) const DAZ: u32 = 1 << 6;
 /// Flags of the exceptions that hardware detects before the computation.
 const PRE: u32 = IE | DE | ZE;
 /// Masks of overflow and underflow, and flush-to-zero.
 const OM: u32 = 1 << 10;
 const UM: u32 = 1 << 11;
 const FZ: u32 = 1 << 15;
+
+/// True if MXCSR masks all exceptions.
+#[inline(always)]
+pub(crate) fn all_masked(mxcsr: u32) -> bool {
+    mxcsr & host::MASKS == host::MASKS
+}
 
 /// True if MXCSR permits the quick path.
 #[inline(always)]
@@ -38,7 +44,7 @@ pub(super) fn quick(core: &Core) -> bool {
 
 /// Runs a host operation that can neither overflow nor underflow, under the guest's MXCSR.
 #[inline(always)]
-pub(super) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, Stop> {
+pub(crate) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, Stop> {
     let guest = core.fpu.mxcsr;
     let (r, status) = f(guest & !FLAGS | host::MASKS);
     settle(core, status & FLAGS)?;
@@ -81,7 +87,7 @@ pub(super) fn run_shaped(
 /// Sets the raised flags in MXCSR, and raises #XM if one of them is unmasked. If one of the exceptions in [`PRE`] is
 /// raised and unmasked, there is no computation, and only flags in [`PRE`] are set.
 #[inline(always)]
-pub(super) fn settle(core: &mut Core, raised: u32) -> Result<(), Stop> {
+pub(crate) fn settle(core: &mut Core, raised: u32) -> Result<(), Stop> {
     let unmasked = raised & !(core.fpu.mxcsr >> 7);
     if unmasked != 0 {
         return Err(unmasked_exception(core, raised, unmasked));

@@ -7,10 +7,12 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Instruction, Mnemonic};
 
-use crate::state::MXCSR_MASK;
+use crate::state::{FpuState, MXCSR_MASK};
 
 /// Size of the FXSAVE area in bytes (SDM vol. 1, 10.5.1).
 const AREA: u64 = 512;
+/// Offset of MXCSR in the FXSAVE area.
+pub(crate) const MXCSR_AT: u64 = 24;
 /// Offset of ST0 in the FXSAVE area. Each x87 register occupies sixteen bytes.
 const ST: u64 = 32;
 /// Offset of XMM0 in the FXSAVE area.
@@ -71,29 +73,62 @@ fn area(core: &mut Core, op: &Op) -> Result<u64, Stop> {
     }
 }
 
-/// FXSAVE and FXSAVE64. The selectors of the last x87 instruction are stored as zero, as CPUID.7:EBX`[13]` announces.
+/// Registers in the form of the FXSAVE area.
+pub(crate) struct Image {
+    /// Bytes 0-15 of the area.
+    head: u128,
+    /// Bytes 16-31 of the area: the data pointer, MXCSR and its mask.
+    second: u128,
+    registers: [u128; 8],
+    xmm: [u128; 16],
+}
+
+impl Image {
+    /// Creates an image, with pointers of 64 bits if `wide` is true, else of 32 bits. The selectors of the last x87
+    /// instruction are zero, as CPUID.7:EBX`[13]` announces.
+    pub(crate) fn new(f: &FpuState, wide: bool) -> Image {
+        let (fip, fdp) = if wide { (f.fip, f.fdp) } else { (f.fip & 0xffff_ffff, f.fdp & 0xffff_ffff) };
+        let head = u128::from(f.fcw)
+            | u128::from(f.fsw) << 16
+            | u128::from(f.ftw) << 32
+            | u128::from(f.fop & 0x7ff) << 48
+            | u128::from(fip) << 64;
+        let second = u128::from(fdp) | u128::from(f.mxcsr) << 64 | u128::from(MXCSR_MASK) << 96;
+        let top = usize::from(f.fsw >> 11 & 7);
+        let registers = std::array::from_fn(|n| {
+            let (significand, exponent) = f.r[(top + n) & 7];
+            u128::from(significand) | u128::from(exponent) << 64
+        });
+        Image { head, second, registers, xmm: f.xmm }
+    }
+    /// Stores the x87 component of an XSAVE area at `va`.
+    pub(crate) fn store_x87(&self, core: &mut Core, va: u64) -> Flow {
+        core.mem.store(va, self.head)?;
+        core.mem.store(va + 16, self.second as u64)?;
+        self.store_registers(core, va)
+    }
+    /// Stores MXCSR and its mask.
+    pub(crate) fn store_control(&self, core: &mut Core, va: u64) -> Flow {
+        core.mem.store(va + MXCSR_AT, (self.second >> 64) as u64)
+    }
+    /// Stores the XMM registers.
+    pub(crate) fn store_xmm(&self, core: &mut Core, va: u64) -> Flow {
+        (0..16).try_for_each(|n| core.mem.store(va + XMM + 16 * n as u64, self.xmm[n]))
+    }
+    fn store_registers(&self, core: &mut Core, va: u64) -> Flow {
+        (0..8).try_for_each(|n| core.mem.store(va + ST + 16 * n as u64, self.registers[n]))
+    }
+}
+
+/// FXSAVE and FXSAVE64.
 fn save(core: &mut Core, op: &Op, wide: bool) -> Flow {
     let va = area(core, op)?;
     core.mem.probe_write(va, AREA)?;
-    let f = core.fpu.clone();
-    let (fip, fdp) = if wide { (f.fip, f.fdp) } else { (f.fip & 0xffff_ffff, f.fdp & 0xffff_ffff) };
-    let head = u128::from(f.fcw)
-        | u128::from(f.fsw) << 16
-        | u128::from(f.ftw) << 32
-        | u128::from(f.fop & 0x7ff) << 48
-        | u128::from(fip) << 64;
-    let second = u128::from(fdp) | u128::from(f.mxcsr) << 64 | u128::from(MXCSR_MASK) << 96;
-    core.mem.store(va, head)?;
-    core.mem.store(va + 16, second)?;
-    let top = usize::from(f.fsw >> 11 & 7);
-    for n in 0..8 {
-        let (significand, exponent) = f.r[(top + n) & 7];
-        core.mem.store(va + ST + 16 * n as u64, u128::from(significand) | u128::from(exponent) << 64)?;
-    }
-    for n in 0..16 {
-        core.mem.store(va + XMM + 16 * n as u64, f.xmm[n])?;
-    }
-    Ok(())
+    let image = Image::new(&core.fpu, wide);
+    core.mem.store(va, image.head)?;
+    core.mem.store(va + 16, image.second)?;
+    image.store_registers(core, va)?;
+    image.store_xmm(core, va)
 }
 
 /// Returns a loaded status word with correct ES and B: they are set if an unmasked exception is pending.
@@ -102,14 +137,11 @@ fn status(fsw: u16, fcw: u16) -> u16 {
     fsw & 0x7f7f | if pending { 0x8080 } else { 0 }
 }
 
-/// FXRSTOR and FXRSTOR64. The 64-bit instruction pointer is sign-extended from 48 bits, which makes it canonical.
-fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
-    let va = area(core, op)?;
-    core.mem.probe_read(va)?;
-    core.mem.probe_read(va + (AREA - 1))?;
+/// Loads the x87 registers of an area at `va` into `f`. Returns the area's MXCSR. The 64-bit instruction pointer is
+/// sign-extended from 48 bits, which makes it canonical.
+pub(crate) fn load_x87(core: &mut Core, va: u64, wide: bool, f: &mut FpuState) -> Result<u32, Stop> {
     let head = core.mem.load::<u128>(va)?;
     let second = core.mem.load::<u128>(va + 16)?;
-    let mut f = core.fpu.clone();
     f.fcw = head as u16 & 0x1f7f | 0x40;
     f.fsw = status((head >> 16) as u16, f.fcw);
     f.ftw = (head >> 32) as u8;
@@ -121,15 +153,30 @@ fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
         f.fip = u64::from((head >> 64) as u32);
         f.fdp = u64::from(second as u32);
     }
-    f.mxcsr = (second >> 64) as u32;
     let top = usize::from(f.fsw >> 11 & 7);
     for n in 0..8 {
         let v = core.mem.load::<u128>(va + ST + 16 * n as u64)?;
         f.r[(top + n) & 7] = (v as u64, (v >> 64) as u16);
     }
-    for n in 0..16 {
-        f.xmm[n] = core.mem.load::<u128>(va + XMM + 16 * n as u64)?;
+    Ok((second >> 64) as u32)
+}
+
+/// Loads the XMM registers of an area at `va` into `f`.
+pub(crate) fn load_xmm(core: &mut Core, va: u64, f: &mut FpuState) -> Flow {
+    for (n, xmm) in f.xmm.iter_mut().enumerate() {
+        *xmm = core.mem.load::<u128>(va + XMM + 16 * n as u64)?;
     }
+    Ok(())
+}
+
+/// FXRSTOR and FXRSTOR64.
+fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
+    let va = area(core, op)?;
+    core.mem.probe_read(va)?;
+    core.mem.probe_read(va + (AREA - 1))?;
+    let mut f = core.fpu.clone();
+    f.mxcsr = load_x87(core, va, wide, &mut f)?;
+    load_xmm(core, va, &mut f)?;
     if f.mxcsr & !MXCSR_MASK != 0 {
         return Err(core.gp());
     }

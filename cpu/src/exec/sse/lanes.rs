@@ -93,7 +93,7 @@ pub(super) fn packus32(a: u128, b: u128) -> u128 {
 
 /// Returns element `n` of `x`. Elements have `BITS` bits.
 #[inline(always)]
-pub(super) fn element<const BITS: u32>(x: u128, n: u32) -> u128 {
+pub(crate) fn element<const BITS: u32>(x: u128, n: u32) -> u128 {
     (x >> (n * BITS)) & ((1 << BITS) - 1)
 }
 

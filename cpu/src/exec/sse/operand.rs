@@ -77,7 +77,7 @@ pub(super) fn set_mm(core: &mut Core, n: u8, v: u64) {
 
 /// Returns `old` with its low `BITS` bits replaced by the low bits of `new`.
 #[inline(always)]
-pub(super) fn merge<const BITS: u32>(old: u128, new: u128) -> u128 {
+pub(crate) fn merge<const BITS: u32>(old: u128, new: u128) -> u128 {
     let mask = (1u128 << BITS) - 1;
     old & !mask | new & mask
 }

@@ -4,7 +4,7 @@ use super::lanes::element;
 
 /// PSHUFD: four dwords of `b`, each chosen by two bits of `imm`.
 #[inline(always)]
-pub(super) fn dwords(b: u128, imm: u64) -> u128 {
+pub(crate) fn dwords(b: u128, imm: u64) -> u128 {
     let d = [b as u32, (b >> 32) as u32, (b >> 64) as u32, (b >> 96) as u32];
     let pick = |n: u32| d[(imm >> (2 * n) & 3) as usize];
     u128::from(u64::from(pick(0)) | u64::from(pick(1)) << 32)
@@ -28,7 +28,7 @@ pub(super) fn shufps(a: u128, b: u128, imm: u64) -> u128 {
 
 /// SHUFPD: one qword of `a` in the low half, one of `b` in the upper half.
 #[inline(always)]
-pub(super) fn shufpd(a: u128, b: u128, imm: u64) -> u128 {
+pub(crate) fn shufpd(a: u128, b: u128, imm: u64) -> u128 {
     element::<64>(a, imm as u32 & 1) | element::<64>(b, imm as u32 >> 1 & 1) << 64
 }
 
@@ -50,25 +50,25 @@ pub(super) fn align(a: u128, b: u128, count: u64) -> u128 {
 }
 
 /// Returns the bytes of `b` whose mask byte has its top bit set, and the other bytes of `a`.
-pub(super) fn blend_bytes(a: u128, b: u128, mask: u128) -> u128 {
+pub(crate) fn blend_bytes(a: u128, b: u128, mask: u128) -> u128 {
     let top = mask >> 7 & 0x0101_0101_0101_0101_0101_0101_0101_0101;
     select(a, b, top * 0xff)
 }
 
 /// Like [`blend_bytes`], with dwords.
-pub(super) fn blend_dwords(a: u128, b: u128, mask: u128) -> u128 {
+pub(crate) fn blend_dwords(a: u128, b: u128, mask: u128) -> u128 {
     let top = mask >> 31 & 0x0000_0001_0000_0001_0000_0001_0000_0001;
     select(a, b, top * 0xffff_ffff)
 }
 
 /// Like [`blend_bytes`], with qwords.
-pub(super) fn blend_qwords(a: u128, b: u128, mask: u128) -> u128 {
+pub(crate) fn blend_qwords(a: u128, b: u128, mask: u128) -> u128 {
     let top = mask >> 63 & 0x0000_0000_0000_0001_0000_0000_0000_0001;
     select(a, b, top * u128::from(u64::MAX))
 }
 
 /// Returns the elements of `b` whose bit in `imm` is set, and the other elements of `a`.
-pub(super) fn blend_imm<const BITS: u32>(a: u128, b: u128, imm: u64) -> u128 {
+pub(crate) fn blend_imm<const BITS: u32>(a: u128, b: u128, imm: u64) -> u128 {
     let one = (1u128 << BITS) - 1;
     let mask = (0..128 / BITS).filter(|n| imm >> n & 1 != 0).fold(0, |m, n| m | one << (n * BITS));
     select(a, b, mask)
@@ -80,14 +80,14 @@ fn select(a: u128, b: u128, mask: u128) -> u128 {
 
 /// Returns `a` with element `n` replaced by the low bits of `v`. Elements have `BITS` bits.
 #[inline(always)]
-pub(super) fn insert<const BITS: u32>(a: u128, v: u64, n: u64) -> u128 {
+pub(crate) fn insert<const BITS: u32>(a: u128, v: u64, n: u64) -> u128 {
     let at = (n as u32 % (128 / BITS)) * BITS;
     let one = ((1u128 << BITS) - 1) << at;
     a & !one | u128::from(v) << at & one
 }
 
 /// INSERTPS. `v` is the source dword, which the caller has selected.
-pub(super) fn insertps(a: u128, v: u64, imm: u64) -> u128 {
+pub(crate) fn insertps(a: u128, v: u64, imm: u64) -> u128 {
     let r = insert::<32>(a, v, imm >> 4 & 3);
     let keep = (0..4).filter(|n| imm >> n & 1 == 0).fold(0u128, |m, n| m | 0xffff_ffff << (32 * n));
     r & keep

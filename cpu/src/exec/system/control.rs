@@ -19,7 +19,7 @@ const CR0_KNOWN: u64 =
 const CR4_PSE: u64 = 1 << 4;
 /// CR4.PCE permits RDPMC in ring 3. The bit exists, although the modelled CPU has no counters.
 const CR4_PCE: u64 = 1 << 8;
-/// Bits that CR4 has in this model. Other bits raise #GP.
+/// Bits that CR4 has in all models. `v3` also has OSXSAVE. Other bits raise #GP.
 const CR4_KNOWN: u64 = cr4::TSD
     | cr4::DE
     | CR4_PSE
@@ -162,7 +162,8 @@ fn write_cr3(core: &mut Core, op: &Op) -> Flow {
 fn write_cr4(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let v = core.regs[(op.src & 15) as usize];
-    if v & !CR4_KNOWN != 0 || v & cr4::PAE == 0 {
+    let known = CR4_KNOWN | if core.model.is_v3() { cr4::OSXSAVE } else { 0 };
+    if v & !known != 0 || v & cr4::PAE == 0 {
         return Err(core.gp());
     }
     let changed = v ^ core.cr4;

@@ -39,7 +39,12 @@ fn cpuid_op(core: &mut Core, _op: &Op) -> Flow {
     if core.panics_from.is_some_and(|icount| core.icount >= icount) {
         panic!("a planted panic of CPUID");
     }
-    let [a, b, c, d] = cpuid::leaf(core.model, core.regs[0] as u32, core.regs[1] as u32, core.msrs.apic_base);
+    let seen = cpuid::Seen {
+        apic_base: core.msrs.apic_base,
+        osxsave: core.cr4 & cr4::OSXSAVE != 0,
+        xcr0: core.xcr0,
+    };
+    let [a, b, c, d] = cpuid::leaf(core.model, core.regs[0] as u32, core.regs[1] as u32, seen);
     core.regs[0] = u64::from(a);
     core.regs[3] = u64::from(b);
     core.regs[1] = u64::from(c);

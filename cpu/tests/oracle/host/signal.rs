@@ -21,8 +21,14 @@ const ARCH_SET_GS: libc::c_ulong = 0x1001;
 /// the signal frame (asm/sigcontext.h).
 const XSTATE_MAGIC_AT: usize = 464;
 const XSTATE_MAGIC: u32 = 0x4650_5853;
-/// Bits of XSTATE_BV for the x87 and SSE state.
-const XSTATE_LEGACY: u64 = 3;
+/// Bits of XSTATE_BV for the x87, SSE and AVX state.
+const XSTATE_TESTED: u64 = 7;
+/// Bit of XSTATE_BV for the AVX state.
+const XSTATE_AVX: u64 = 4;
+/// Offset in the frame's XSAVE area of the upper halves of the YMM registers (SDM vol. 1, 13.4.3).
+const YMM_AT: usize = 576;
+/// Upper halves of the YMM registers in a signal frame.
+type Halves = [u128; 16];
 
 const VECTOR_DB: i64 = 1;
 const VECTOR_BP: i64 = 3;
@@ -71,6 +77,7 @@ struct Job {
     saved_gregs: [i64; 23],
     saved_fx: [u8; FXSAVE_LEN],
     saved_xstate: u64,
+    saved_ymm: Halves,
 }
 
 /// Job of the test instruction that is executing, or null if none is.
@@ -119,6 +126,11 @@ extern "C" fn handler(signal: i32, _info: *mut libc::siginfo_t, context: *mut li
     }
 }
 
+/// Returns the bits of XSTATE_BV that the host has.
+fn available() -> u64 {
+    if std::is_x86_feature_detected!("avx") { XSTATE_TESTED } else { XSTATE_TESTED & !XSTATE_AVX }
+}
+
 /// Returns the FXSAVE image of a signal frame, and XSTATE_BV if the frame has it.
 fn frame(context: &mut libc::ucontext_t) -> (&mut [u8; FXSAVE_LEN], Option<&mut u64>) {
     let p = context.uc_mcontext.fpregs.cast::<u8>();
@@ -127,6 +139,25 @@ fn frame(context: &mut libc::ucontext_t) -> (&mut [u8; FXSAVE_LEN], Option<&mut 
         let magic = p.add(XSTATE_MAGIC_AT).cast::<u32>().read_unaligned();
         let header = (magic == XSTATE_MAGIC).then(|| &mut *p.add(FXSAVE_LEN).cast::<u64>());
         (&mut *p.cast::<[u8; FXSAVE_LEN]>(), header)
+    }
+}
+
+/// Returns the upper halves of the YMM registers in a signal frame. They are zero on a host without AVX.
+fn halves(context: &mut libc::ucontext_t) -> Halves {
+    let p = context.uc_mcontext.fpregs.cast::<u8>();
+    match frame(context).1 {
+        // SAFETY: the XSAVE area has the standard format. If the AVX component is valid, it is there.
+        Some(valid) if *valid & XSTATE_AVX != 0 => unsafe { p.add(YMM_AT).cast::<Halves>().read_unaligned() },
+        _ => [0; 16],
+    }
+}
+
+/// Replaces the upper halves of the YMM registers in a signal frame, on a host with AVX.
+fn set_halves(context: &mut libc::ucontext_t, ymm: &Halves) {
+    let p = context.uc_mcontext.fpregs.cast::<u8>();
+    if frame(context).1.is_some() && std::is_x86_feature_detected!("avx") {
+        // SAFETY: with AVX enabled, the kernel's XSAVE area has room for the AVX component.
+        unsafe { p.add(YMM_AT).cast::<Halves>().write_unaligned(*ymm) };
     }
 }
 
@@ -164,14 +195,16 @@ impl Job {
         let (fx, header) = frame(context);
         self.saved_fx = *fx;
         self.saved_xstate = header.map_or(0, |h| *h);
+        self.saved_ymm = halves(context);
     }
     fn restore(&mut self, context: &mut libc::ucontext_t) {
         context.uc_mcontext.gregs = self.saved_gregs;
         let (fx, header) = frame(context);
         *fx = self.saved_fx;
         if let Some(h) = header {
-            *h = (*h & !XSTATE_LEGACY) | (self.saved_xstate & XSTATE_LEGACY);
+            *h = (*h & !XSTATE_TESTED) | (self.saved_xstate & XSTATE_TESTED);
         }
+        set_halves(context, &self.saved_ymm);
     }
     fn load(&mut self, context: &mut libc::ucontext_t) {
         let gregs = &mut context.uc_mcontext.gregs;
@@ -184,8 +217,9 @@ impl Job {
         let (fx, header) = frame(context);
         to_fxsave(&self.input.fpu, fx);
         if let Some(h) = header {
-            *h |= XSTATE_LEGACY;
+            *h |= XSTATE_TESTED & available();
         }
+        set_halves(context, &self.input.ymm);
     }
     fn outcome(&self, context: &mut libc::ucontext_t) -> Outcome {
         let gregs = context.uc_mcontext.gregs;
@@ -199,12 +233,14 @@ impl Job {
             let error = if has_code { gregs[libc::REG_ERR as usize] as u32 } else { 0 };
             End::Fault { vector, error, address }
         };
+        let ymm = halves(context);
         let (fx, _) = frame(context);
         let state = State {
             gpr: GREG.map(|at| gregs[at as usize] as u64),
             rip: gregs[libc::REG_RIP as usize] as u64,
             rflags: gregs[libc::REG_EFL as usize] as u64,
             fpu: from_fxsave(fx),
+            ymm,
         };
         Outcome { state, end, retired: self.retired }
     }
@@ -242,6 +278,7 @@ impl Stack {
             saved_gregs: [0; 23],
             saved_fx: [0; FXSAVE_LEN],
             saved_xstate: 0,
+            saved_ymm: [0; 16],
         };
         JOB.store(&raw mut job, Ordering::Relaxed);
         // SAFETY: the breakpoint's handler runs the test instruction and returns with all registers unchanged. The
