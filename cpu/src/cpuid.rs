@@ -14,10 +14,9 @@
 //! All models deliberately lack RDRAND, RDSEED, PCID, x2APIC, TSC-deadline, TSC_ADJUST, MONITOR, machine check,
 //! performance counters and thermal sensors. `v2` also lacks XSAVE and all features that need it.
 
-use crate::exec::avx::xsave::{AVX_AT, AVX_LEN};
 use crate::mem::PHYSICAL_BITS;
 use crate::model::{CpuModel, NAME_MAX};
-use crate::state::xcr0;
+use crate::state::{AVX_AT, AVX_LEN, xcr0};
 
 /// Signature of `v2`: family 6, model 2Ch, stepping 2.
 const SIGNATURE_V2: u32 = 0x0002_06c2;

@@ -6,12 +6,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use iced_x86::{CpuidFeature, DecoderOptions, Instruction};
+use iced_x86::{Code, CpuidFeature, DecoderOptions, Instruction};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Maximum length of a model's name in bytes. Parsing rejects longer texts unread.
 pub const NAME_MAX: usize = 16;
 
-/// Instructions and CPUID features of a guest's CPU. As text it is a level and its extras, e.g. `v3+aes+sha`.
+/// Instructions and CPUID features of a guest's CPU. As text and serialised it is a level and its extras, e.g. `v3+aes+sha`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct CpuModel {
     v3: bool,
@@ -30,6 +31,45 @@ impl fmt::Display for UnknownModel {
 }
 
 impl std::error::Error for UnknownModel {}
+
+/// Instruction that a program executed although its CPU's model lacks it. As text it is e.g. `VPADDB (AVX2)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lacking(Code);
+
+impl Lacking {
+    /// Returns the instruction's encoding if a model lacks it and a larger model has it.
+    pub(crate) fn in_model(i: &Instruction, model: CpuModel) -> Option<Lacking> {
+        (!model.has(i) && CpuModel::LARGEST.has(i)).then(|| Lacking(i.code()))
+    }
+    /// Returns the instruction with the number that [`Lacking::number`] returned.
+    pub(crate) fn of_number(number: u64) -> Option<Lacking> {
+        usize::try_from(number).ok().and_then(|number| Code::try_from(number).ok()).map(Lacking)
+    }
+    /// Returns a number for the instruction.
+    pub(crate) fn number(self) -> u64 {
+        self.0 as u64
+    }
+    /// Returns the smallest model that has the instruction and all instructions of `model`.
+    pub fn model_for(self, model: CpuModel) -> CpuModel {
+        let mut wanted = model;
+        for feature in self.0.cpuid_features() {
+            match feature {
+                CpuidFeature::AES | CpuidFeature::PCLMULQDQ => wanted.aes = true,
+                CpuidFeature::SHA => wanted.sha = true,
+                _ => wanted.v3 |= !model.has_feature(*feature),
+            }
+        }
+        wanted
+    }
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.cpuid_features().iter().map(|feature| format!("{feature:?}"));
+        let names: Vec<String> = names.collect();
+        write!(f, "{} ({})", format!("{:?}", self.0.mnemonic()).to_uppercase(), names.join(" and "))
+    }
+}
 
 impl CpuModel {
     /// x86-64-v2, RDTSCP and SMAP: the default.
@@ -84,6 +124,18 @@ impl fmt::Display for CpuModel {
     }
 }
 
+impl Serialize for CpuModel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CpuModel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CpuModel, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
 impl FromStr for CpuModel {
     type Err = UnknownModel;
     /// Parses a level and extras in any order, each extra at most once.
@@ -122,6 +174,26 @@ mod tests {
         }
         assert_eq!("v3+sha+aes".parse(), Ok(CpuModel::LARGEST));
         assert_eq!("v2".parse(), Ok(CpuModel::default()));
+    }
+
+    #[test]
+    fn a_lacking_instruction_names_the_model_that_has_it() {
+        let lacking = |code: Code, model| {
+            let mut i = Instruction::default();
+            i.set_code(code);
+            let found = Lacking::in_model(&i, model)?;
+            assert_eq!(Lacking::of_number(found.number()), Some(found));
+            Some((found.to_string(), found.model_for(model).to_string()))
+        };
+        let v2 = CpuModel::V2;
+        let some = |text: &str, model: &str| Some((text.to_owned(), model.to_owned()));
+        assert_eq!(lacking(Code::VEX_Vpaddb_ymm_ymm_ymmm256, v2), some("VPADDB (AVX2)", "v3"));
+        assert_eq!(lacking(Code::Aesenc_xmm_xmmm128, v2), some("AESENC (AES)", "v2+aes"));
+        assert_eq!(lacking(Code::VEX_Vaesenc_xmm_xmm_xmmm128, v2), some("VAESENC (AES and AVX)", "v3+aes"));
+        assert_eq!(lacking(Code::Sha1msg1_xmm_xmmm128, CpuModel::V3), some("SHA1MSG1 (SHA)", "v3+sha"));
+        assert_eq!(lacking(Code::Paddb_xmm_xmmm128, v2), None);
+        assert_eq!(lacking(Code::EVEX_Vpaddb_zmm_k1z_zmm_zmmm512, v2), None);
+        assert_eq!(Lacking::of_number(u64::MAX), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::failure::caught;
 use crate::fetch::{Ended, find, find_past_breakpoints, guessed, not_fetched, stopped};
 use crate::flags::bits;
 use crate::mem::{Mem, Ram, Watchpoint, WatchpointHit};
-use crate::model::CpuModel;
+use crate::model::{CpuModel, Lacking};
 use crate::op::{FAR_PAGE, slot};
 use crate::state::{CpuState, Dead};
 use crate::stop::Fault;
@@ -101,6 +101,10 @@ impl Cpu {
     /// Returns the accesses to watched bytes since the last call.
     pub fn take_hits(&mut self) -> Vec<WatchpointHit> {
         self.core.mem.take_hits()
+    }
+    /// Takes the first instruction since the last call that a program executed although the CPU's model lacks it.
+    pub fn take_lacking(&mut self) -> Option<Lacking> {
+        self.core.lacking.take()
     }
     /// Sets the function that converts the instruction count to the TSC.
     pub fn set_tsc(&mut self, anchor: TscAnchor) {

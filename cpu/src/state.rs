@@ -161,6 +161,11 @@ pub mod xcr0 {
     pub const AVX_STATE: u64 = SSE | AVX;
 }
 
+/// Offset in the XSAVE area of the AVX component, in both formats.
+pub(crate) const AVX_AT: u64 = 576;
+/// Size of the AVX component in bytes.
+pub(crate) const AVX_LEN: u64 = 256;
+
 /// State that only CPUs with XSAVE have. On other models it always has the default value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extended {

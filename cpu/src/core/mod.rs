@@ -7,7 +7,7 @@ pub(crate) mod slot;
 
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
-use crate::model::CpuModel;
+use crate::model::{CpuModel, Lacking};
 use crate::state::{
     CpuState, Dead, Extended, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg, xcr0,
 };
@@ -114,6 +114,8 @@ pub(crate) struct Core {
     pub no_trap: bool,
     /// Instruction count at the last exception, and the number of exceptions at that instruction count.
     pub exceptions_at: (u64, u32),
+    /// First instruction in ring 3 that the model lacks, until the caller takes it. Not part of the state.
+    pub lacking: Option<Lacking>,
     /// Reason why the CPU executes nothing more until `load_state` replaces its state.
     pub dead: Option<Dead>,
     /// Message of a panic in the CPU's own code. After a panic the CPU executes nothing more, even if its state is
@@ -162,6 +164,7 @@ impl Core {
             xcr0: xcr0::X87,
             halted: false,
             shadow: false,
+            lacking: None,
             tsc: TscAnchor { icount: 0, tsc: 0, num: 1, den: 1 },
             no_trap: false,
             exceptions_at: (0, 0),

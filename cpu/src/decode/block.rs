@@ -1,8 +1,9 @@
 //! Decoding of one block, i.e. the instructions up to a branch or other control flow, the end of the page, or the
 //! maximum number of instructions.
 
-use super::lower::{lower, too_long};
+use super::lower::lower;
 use crate::exec::system::flag::sti_within;
+use crate::exec::undefined::too_long;
 use crate::model::CpuModel;
 use crate::op::{Kind, Op};
 use iced_x86::{Decoder, DecoderError, Mnemonic};

@@ -8,6 +8,7 @@
 //! - [`avx`]: AVX, AVX2, F16C, FMA and the XSAVE family
 //! - [`x87`]: the floating-point stack
 //! - [`interrupt`]: delivery of exceptions and interrupts
+//! - [`undefined`]: instructions that no family or not this model has
 //! - [`event`]: description of an exception or interrupt to deliver
 //!
 //! **Invariant.** If a handler raises an exception or must be repeated, it leaves the general registers as they were,
@@ -22,18 +23,5 @@ pub(crate) mod interrupt;
 pub(crate) mod sse;
 pub(crate) mod string;
 pub(crate) mod system;
+pub(crate) mod undefined;
 pub(crate) mod x87;
-
-use crate::core::Core;
-use crate::op::Op;
-use crate::stop::Flow;
-
-/// Handler of an instruction that is longer than 15 bytes: raises #GP(0).
-pub(crate) fn too_long(core: &mut Core, _op: &Op) -> Flow {
-    Err(core.gp())
-}
-
-/// Handler of an undefined instruction: raises #UD.
-pub(crate) fn undefined(core: &mut Core, _op: &Op) -> Flow {
-    Err(core.ud())
-}

@@ -3,7 +3,9 @@
 
 use std::sync::OnceLock;
 
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint};
+use everett_cpu::{
+    CacheConfig, Code, Cpu, CpuModel, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint,
+};
 
 use crate::crash;
 use crate::events::{Event, Stop, stops};
@@ -90,10 +92,11 @@ pub(crate) struct Trace {
 }
 
 /// Returns the code cache that all programs with these settings share.
-fn shared(caches: CacheConfig) -> Code {
-    static CODE: [OnceLock<Code>; 4] = [const { OnceLock::new() }; 4];
-    CODE[usize::from(caches.edges) + 2 * usize::from(caches.branches)]
-        .get_or_init(|| Code::new(caches))
+fn shared(caches: CacheConfig, model: CpuModel) -> Code {
+    static CODE: [OnceLock<Code>; 8] = [const { OnceLock::new() }; 8];
+    let of_model = usize::from(model != CpuModel::V2);
+    CODE[usize::from(caches.edges) + 2 * usize::from(caches.branches) + 4 * of_model]
+        .get_or_init(|| Code::of_model(caches, model))
         .clone()
 }
 
@@ -123,7 +126,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         edges: p.seed.count_ones() % 2 == 1,
         branches: p.seed % 2 == 1,
     };
-    let code = if way.shared { shared(caches) } else { Code::new(caches) };
+    let code = if way.shared { shared(caches, p.model()) } else { Code::of_model(caches, p.model()) };
     let mut cpu = Cpu::sharing(ram, &code);
     let translated_before = cpu.blocks_translated();
     cpu.leak_stale_translations(way.stale);

@@ -11,7 +11,7 @@
 //! - [`layout`]: addresses in guest RAM and in linear memory
 //! - [`program`]: builds the complete program of a seed
 //! - [`world`]: the pages and branch targets to which generated code may refer
-//! - [`units`]: loops and functions, composed of [`pieces`], [`vectors`] and [`attacks`]
+//! - [`units`]: loops and functions, composed of [`pieces`], [`vectors`], [`extended`] and [`attacks`]
 //! - [`code`]: encoder for machine code
 //! - [`handlers`]: exception handlers
 //! - [`events`]: instruction counts at which a program stops, and external events at these stops
@@ -25,6 +25,7 @@ mod attacks;
 mod code;
 mod crash;
 mod events;
+mod extended;
 #[path = "../soup/ground.rs"]
 mod ground;
 mod guarded;
@@ -46,9 +47,10 @@ use events::INSTRUCTIONS_MAX;
 use ground::differing;
 use guarded::Guarded;
 use machine::{ORACLE, Snapshot, Trace, WAYS, Way, run};
-use program::{Program, VECTORS};
+use program::{EXTENDED, Program, VECTORS};
 
-/// Default number of programs. For every `VECTORS_EACH` programs, the test runs one more with vector instructions.
+/// Default number of programs. For every `VECTORS_EACH` programs, the test runs one more with vector instructions, and one
+/// more with instructions of the largest model.
 const PROGRAMS: u64 = 1500;
 const VECTORS_EACH: u64 = 3;
 
@@ -138,7 +140,8 @@ fn translated_code_does_what_the_interpreter_does() {
     let (mut instructions, mut lived) = (0, 0);
     let mut translated = [0; WAYS.len()];
     let with_vectors = (first..first + programs / VECTORS_EACH).map(|seed| seed | VECTORS);
-    for seed in RARE.into_iter().chain(first..first + programs).chain(with_vectors) {
+    let extended = with_vectors.clone().map(|seed| seed | EXTENDED);
+    for seed in RARE.into_iter().chain(first..first + programs).chain(with_vectors).chain(extended) {
         crash::begins(seed);
         let p = Program::new(seed);
         let oracle = run(&p, &memory, &ORACLE, INSTRUCTIONS_MAX);

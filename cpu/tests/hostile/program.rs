@@ -1,7 +1,7 @@
 //! Complete guest programs: page tables, descriptors, handlers, code and registers.
 
-use everett_cpu::CpuState;
-use everett_cpu::state::{Segment, TableRegister};
+use everett_cpu::state::{Segment, TableRegister, xcr0};
+use everett_cpu::{CpuModel, CpuState};
 
 use crate::code::Code;
 use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
@@ -11,8 +11,14 @@ use crate::rng::Rng;
 use crate::units::{function, unit};
 use crate::world::{World, somewhere};
 
+/// Bit of CR4 that enables XSAVE.
+const OSXSAVE: u64 = 1 << 18;
+
 /// Bit of a seed. Programs whose seed has this bit contain vector instructions.
 pub(crate) const VECTORS: u64 = 1 << 48;
+
+/// Bit of a seed. Programs whose seed has this bit run on the model `v3` with all extras, and contain its instructions.
+pub(crate) const EXTENDED: u64 = 1 << 49;
 
 /// A guest program: its initial RAM and CPU state.
 #[derive(Debug)]
@@ -30,7 +36,7 @@ impl Program {
     pub(crate) fn new(seed: u64) -> Program {
         let mut rng = Rng::for_case(seed, 0);
         let user = rng.one_in(2);
-        let world = World::new(&mut rng, user, seed & VECTORS != 0);
+        let world = World::new(&mut rng, user, seed & VECTORS != 0, seed & EXTENDED != 0);
         let mut p = Program { seed, ram: vec![0; RAM_LEN], state: CpuState::default(), sites: vec![] };
         p.tables(&mut rng, &world);
         p.descriptors(&mut rng);
@@ -42,6 +48,10 @@ impl Program {
         p.targets(&mut rng, &world);
         p.registers(&mut rng, user, &world);
         p
+    }
+    /// Returns the program's CPU model.
+    pub(crate) fn model(&self) -> CpuModel {
+        if self.seed & EXTENDED != 0 { CpuModel::LARGEST } else { CpuModel::V2 }
     }
     fn put(&mut self, gpa: u64, value: u64) {
         self.ram[gpa as usize..gpa as usize + 8].copy_from_slice(&value.to_le_bytes());
@@ -204,6 +214,11 @@ impl Program {
             s.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
             // Sometimes CR0.TS makes vector instructions raise #NM.
             s.cr0 |= if rng.one_in(8) { 8 } else { 0 };
+        }
+        if world.extended {
+            s.cr4 |= if rng.one_in(8) { 0 } else { OSXSAVE };
+            s.extended.xcr0 = if rng.one_in(8) { xcr0::X87 | xcr0::SSE } else { xcr0::X87 | xcr0::AVX_STATE };
+            s.extended.ymm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
         }
     }
 }

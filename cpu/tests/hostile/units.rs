@@ -4,6 +4,7 @@
 
 use crate::attacks::attack;
 use crate::code::{Code, Rm};
+use crate::extended::extended;
 use crate::layout::*;
 use crate::pieces::{POINTERS, RCX, piece};
 use crate::rng::Rng;
@@ -42,9 +43,11 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
     c
 }
 
-/// Emits one ordinary or vector instruction.
+/// Emits one ordinary, vector or extended instruction.
 fn ordinary(c: &mut Code, rng: &mut Rng, world: &World) {
-    if world.vectors && rng.one_in(2) {
+    if world.extended && rng.one_in(3) {
+        extended(c, rng);
+    } else if world.vectors && rng.one_in(2) {
         vector(c, rng);
     } else {
         piece(c, rng);

@@ -17,11 +17,13 @@ pub(crate) struct World {
     pub(crate) user: bool,
     /// True if the code contains vector instructions.
     pub(crate) vectors: bool,
+    /// True if the CPU has the model `v3` with all extras, and the code contains its instructions.
+    pub(crate) extended: bool,
 }
 
 impl World {
     /// Draws the mappings of the pages from `WINDOW` on. These pages have all kinds of contents and rights.
-    pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
+    pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool, extended: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
         // Neighbouring pages often map successive pages of code, so that an instruction across the end of a page
         // continues with its own bytes.
@@ -43,7 +45,7 @@ impl World {
                 Some(page | rights(rng, owner))
             })
             .collect();
-        let mut world = World { window, units: vec![], functions: vec![], user, vectors };
+        let mut world = World { window, units: vec![], functions: vec![], user, vectors, extended };
         world.units = (0..12 + rng.below(12)).map(|_| world.place(rng)).collect();
         world.functions = (0..8).map(|_| world.place(rng)).collect();
         world

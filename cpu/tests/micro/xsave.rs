@@ -156,3 +156,43 @@ fn areas_are_checked() {
         assert_eq!(run(&[bytes], |g| g.state.cr4 &= !OSXSAVE).vectors(), [UD]);
     }
 }
+
+/// XSAVEC of the AVX component alone writes no byte of the part for x87 and SSE.
+#[test]
+fn parts_of_an_area_that_are_not_written_need_no_memory() {
+    let saves = |selected: u64| {
+        run(&[XSAVEC], |g| {
+            g.map(ELSEWHERE + 0x1000, DATA, P | W);
+            g.state.gpr[0] = selected;
+            // The header is on the mapped page.
+            g.state.gpr[3] = ELSEWHERE + 0x1000 - 256;
+        })
+    };
+    let out = saves(4);
+    assert_eq!((out.vectors(), out.word(DATA + 256), out.word(DATA + 264)), (NONE.to_vec(), 4, 1 << 63 | 4));
+    assert_eq!(saves(6).vectors(), [(14, 2)]);
+    assert_eq!(saves(2).vectors(), [(14, 2)]);
+}
+
+/// F16C checks no alignment, and VMOVD does.
+#[test]
+fn conversions_of_half_precision_need_no_alignment() {
+    let vectors = |bytes: &[u8]| {
+        let mut g = Guest::in_ring(3, |a| {
+            a.db(bytes)?;
+            exit(a)
+        });
+        g.model = CpuModel::V3;
+        g.state.cr4 |= OSXSAVE;
+        g.state.cr0 |= 1 << 18;
+        g.state.rflags |= 1 << 18;
+        g.state.extended.xcr0 = xcr0::X87 | xcr0::AVX_STATE;
+        g.map(ELSEWHERE, DATA, P | W | U);
+        g.state.gpr[3] = ELSEWHERE + 1;
+        check(&g).vectors()
+    };
+    // VCVTPH2PS XMM1, [RBX]; VCVTPS2PH [RBX], XMM1, 4; VMOVD XMM1, [RBX].
+    assert_eq!(vectors(&[0xc4, 0xe2, 0x79, 0x13, 0x0b]), NONE);
+    assert_eq!(vectors(&[0xc4, 0xe3, 0x79, 0x1d, 0x0b, 0x04]), NONE);
+    assert_eq!(vectors(&[0xc5, 0xf9, 0x6e, 0x0b]), [(17, 0)]);
+}

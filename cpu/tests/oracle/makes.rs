@@ -26,10 +26,17 @@ use crate::host::features::Features;
 use crate::place::Case;
 use crate::state::{End, Outcome, RCX, RSP, State, flag};
 
+/// Bits of MXCSR.
+const INVALID: u32 = 1;
+const OVERFLOW_MASK: u32 = 1 << 10;
+const UNDERFLOW: u32 = 1 << 4;
+const PRECISION: u32 = 1 << 5;
+const UNDERFLOW_MASK: u32 = 1 << 11;
 const VECTOR_UD: u8 = 6;
 const VECTOR_GP: u8 = 13;
 const VECTOR_PF: u8 = 14;
 const VECTOR_AC: u8 = 17;
+const VECTOR_XM: u8 = 19;
 /// A non-canonical address.
 const WILD: u64 = 0x7f00_0000_0000_0000;
 /// Address after the last mapped data byte of the arena, i.e. of the memory for test instructions and their data. The
@@ -199,6 +206,26 @@ fn take_nans(host: &FpuState, guest: &mut FpuState, bytes: u32) {
             }
         }
     }
+}
+
+/// Returns the number of the mask's register and the length of the indices in bits. `None` unless the instruction gathers
+/// elements of half the size of their indices, so that the mask has as many elements that belong to no index.
+fn mask_of_gather(i: &Instruction) -> Option<(usize, u32)> {
+    let index = if i.memory_index().is_ymm() { 256 } else { 128 };
+    let is_it = matches!(i.mnemonic(), Mnemonic::Vpgatherqd | Mnemonic::Vgatherqps);
+    is_it.then(|| (i.op_register(2).number(), index))
+}
+/// Returns a mask with elements of 32 bits. Those in the second half of the first `bits` bits are copies of their highest
+/// bit in `given`.
+fn extended_mask(mut mask: [u128; 2], given: [u128; 2], bits: u32) -> [u128; 2] {
+    const ELEMENT: u32 = 32;
+    for at in (bits / 2..bits).step_by(ELEMENT as usize) {
+        let (half, at) = ((at / 128) as usize, at % 128);
+        let ones = u128::from(u32::MAX) << at;
+        let is_set = given[half] >> (at + ELEMENT - 1) & 1 != 0;
+        mask[half] = mask[half] & !ones | if is_set { ones } else { 0 };
+    }
+    mask
 }
 
 /// All known differences.
@@ -410,6 +437,62 @@ pub(crate) const TABLE: &[Difference] = &[
         },
     },
     Difference {
+        name: "mask of a gather that faults",
+        reason: "elements of the mask beyond the gathered ones are cleared at the start (SDM vol. 2C, VGATHERQPS), or \
+                 extended like the others and cleared at the end",
+        // vgatherqps xmm0, [rsi+ymm2], xmm1
+        bytes: &[0xc4, 0xe2, 0x75, 0x93, 0x04, 0x16],
+        prepare: |s| {
+            s.gpr[RSI] = END;
+            (s.fpu.xmm[1], s.ymm[1]) = (u128::MAX, 1 << 31);
+        },
+        shown: |_, host, _| host.state.ymm[1] == 0xffff_ffff,
+        concerns: |e| mask_of_gather(&e.instruction).is_some(),
+        explains: |seen| {
+            let Some((mask, bits)) = mask_of_gather(&seen.case.encoded.instruction) else { return false };
+            let mut guest = seen.guest.clone();
+            let of = |state: &State| [state.fpu.xmm[mask], state.ymm[mask]];
+            let all = extended_mask(of(&guest.state), of(&seen.case.state), bits);
+            [guest.state.fpu.xmm[mask], guest.state.ymm[mask]] = all;
+            seen.host.end != End::Retired && seen.agrees_with(&guest)
+        },
+    },
+    Difference {
+        name: "VDPPS of 256 bits with an unmasked exception in one half",
+        reason: "an exception in the products of one half ends the whole instruction, or only this half",
+        // vdpps ymm0, ymm1, ymm2, 0xf1. The products of the lower half overflow, and the sums of the upper half are invalid.
+        bytes: &[0xc4, 0xe3, 0x75, 0x40, 0xc2, 0xf1],
+        prepare: |s| {
+            s.fpu.mxcsr = 0x1f80 & !OVERFLOW_MASK;
+            (s.fpu.xmm[1], s.fpu.xmm[2]) = (0x7f7f_ffff, 0x7f7f_ffff);
+            (s.ymm[1], s.ymm[2]) = (0x7f80_0000_7f80_0000, 0xbf80_0000_3f80_0000);
+        },
+        shown: |_, host, _| host.state.fpu.mxcsr & INVALID == 0,
+        concerns: |e| e.instruction.code() == Code::VEX_Vdpps_ymm_ymm_ymmm256_imm8,
+        explains: |seen| {
+            let (host, mut guest) = (seen.host, seen.guest.clone());
+            let (some, all) = (host.state.fpu.mxcsr, guest.state.fpu.mxcsr);
+            let fewer = some != all && some & !all == 0;
+            guest.state.fpu.mxcsr = some;
+            fewer && faulted(host, VECTOR_XM) && seen.agrees_with(&guest)
+        },
+    },
+    Difference {
+        name: "VCVTPS2PH of a tiny number with unmasked underflow",
+        reason: "the result is exact with an unbounded exponent, or inexact as a denormal number",
+        // vcvtps2ph xmm0, xmm1, 4
+        bytes: &[0xc4, 0xe3, 0x79, 0x1d, 0xc8, 0x04],
+        prepare: |s| (s.fpu.mxcsr, s.fpu.xmm[1]) = (0x1f80 & !UNDERFLOW_MASK, 1),
+        shown: |_, host, _| host.state.fpu.mxcsr & PRECISION != 0,
+        concerns: |e| e.instruction.mnemonic() == Mnemonic::Vcvtps2ph,
+        explains: |seen| {
+            let mut guest = seen.guest.clone();
+            let underflows = guest.state.fpu.mxcsr & (UNDERFLOW | UNDERFLOW_MASK) == UNDERFLOW;
+            guest.state.fpu.mxcsr |= PRECISION;
+            underflows && seen.agrees_with(&guest)
+        },
+    },
+    Difference {
         name: "UD0 and UD1 whose last bytes cannot be fetched",
         reason: "#UD is raised before the whole operand is fetched, or after",
         // ud1 eax, [rip]. Only its first two bytes can be fetched.
@@ -440,7 +523,7 @@ impl Difference {
         let mut state = plain();
         let stack = offset(state.gpr[RSP]).expect("the stack is in the arena");
         (self.prepare)(&mut state);
-        let encoded = decode(self.bytes, state.rip, CpuModel::V2);
+        let encoded = decode(self.bytes, state.rip, CpuModel::LARGEST);
         Case { encoded, state, writes: vec![(stack - PUSHED, vec![0; PUSHED as usize])] }
     }
 }

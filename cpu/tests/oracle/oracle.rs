@@ -9,7 +9,7 @@ use crate::encode::{LEN_MAX, decode, encode};
 use crate::exempt::{Verdict, after_fault, is_doubly_wrong, may_check_alignment, may_fault, verdict};
 use crate::guest::Guest;
 use crate::host::Host;
-use crate::host::features::{Features, features};
+use crate::host::features::{Features, features, has};
 use crate::makes;
 use crate::makes::{Difference, Seen};
 use crate::place::{Case, ITERATIONS_MAX, image, place};
@@ -109,10 +109,15 @@ impl Oracle {
         let fpu = self.host.run(&case.state, Steps::Instructions(1)).state.fpu;
         (fpu.fop, fpu.fip, fpu.fdp) == (0, 0, 0)
     }
-    /// Returns true if the host shows the difference. Panics if the host neither shows the difference nor agrees with
+    /// Returns true if model and host have the difference's instruction, and the host shows the difference. Panics if the host neither shows the difference nor agrees with
     /// the soft CPU.
     fn shows(&mut self, difference: &Difference) -> bool {
         let case = difference.case();
+        let i = &case.encoded.instruction;
+        let on_host = CpuModel::V2.has(i) || i.cpuid_features().iter().all(|&feature| has(feature));
+        if !self.model.has(i) || !on_host {
+            return false;
+        }
         self.prepare(&case);
         let host = self.host.run(&case.state, Steps::Iterations(1));
         let shown = (difference.shown)(&case, &host, self.host.data());

@@ -1,7 +1,7 @@
 //! Runs of a guest of random bytes (a "soup") in one of several ways.
 #![allow(unsafe_code)]
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until};
 
 use crate::ground::answer;
 use crate::rng::Rng;
@@ -75,7 +75,7 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
         edges: true,
         branches: true,
     };
-    let mut cpu = Cpu::new(ram, caches);
+    let mut cpu = Cpu::sharing(ram, &Code::of_model(caches, soup.model));
     cpu.leak_stale_translations(way == Way::StaleTranslations);
     cpu.set_state(&soup.state);
     cpu.set_tsc(TscAnchor { icount: 0, tsc: 1 << 40, num: 3, den: 2 });

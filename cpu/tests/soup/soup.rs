@@ -2,8 +2,8 @@
 //! themselves. Some handlers return, and some are random code. The code is made of typical instructions of kernels and
 //! programs, in random order.
 
-use everett_cpu::CpuState;
-use everett_cpu::state::{Segment, TableRegister};
+use everett_cpu::state::{Segment, TableRegister, xcr0};
+use everett_cpu::{CpuModel, CpuState};
 
 use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
 use crate::rng::Rng;
@@ -45,6 +45,9 @@ const USER: u64 = 4;
 const PAGE_SIZE: u64 = 0x80;
 const NO_EXECUTE: u64 = 1 << 63;
 
+/// Bit of CR4 that enables XSAVE.
+const OSXSAVE: u64 = 1 << 18;
+
 /// Distance from one returning handler to the next, in bytes.
 const HANDLER_LEN: u64 = 32;
 
@@ -52,6 +55,7 @@ const HANDLER_LEN: u64 = 32;
 #[derive(Debug)]
 pub(crate) struct Soup {
     pub(crate) seed: u64,
+    pub(crate) model: CpuModel,
     pub(crate) ram: Vec<u8>,
     pub(crate) state: CpuState,
 }
@@ -60,13 +64,15 @@ impl Soup {
     /// Creates the soup of a seed. `user` is true if it starts at CPL 3.
     pub(crate) fn new(seed: u64, user: bool) -> Soup {
         let mut rng = Rng::for_case(seed, 0);
-        let mut soup = Soup { seed, ram: vec![0; RAM_LEN], state: CpuState::default() };
+        let model = if rng.one_in(3) { CpuModel::LARGEST } else { CpuModel::V2 };
+        let mut soup = Soup { seed, model, ram: vec![0; RAM_LEN], state: CpuState::default() };
         soup.tables_of(&mut rng, user);
         soup.descriptors(&mut rng);
         soup.handlers(&mut rng);
         let mut at = SOUP as usize;
         while at < SOUP_END as usize {
-            let piece = piece(&mut rng);
+            let is_extended = model != CpuModel::V2 && rng.one_in(4);
+            let piece = if is_extended { extended(&mut rng) } else { piece(&mut rng) };
             let n = piece.len().min(SOUP_END as usize - at);
             soup.ram[at..at + n].copy_from_slice(&piece[..n]);
             at += n;
@@ -188,6 +194,11 @@ impl Soup {
         if user {
             [s.seg[1], s.seg[2]] = user_segments();
         }
+        if self.model != CpuModel::V2 {
+            s.cr4 |= if rng.one_in(8) { 0 } else { OSXSAVE };
+            s.extended.xcr0 = rng.pick(&[xcr0::X87, 3, 7, 7, 7, 7]);
+            s.extended.ymm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
+        }
     }
 }
 
@@ -200,21 +211,81 @@ fn somewhere(rng: &mut Rng) -> u64 {
     }
 }
 
+/// Emits ModRM for a register operand, or for memory at a register with or without a displacement.
+fn modrm(rng: &mut Rng, out: &mut Vec<u8>) {
+    let mode = rng.below(4) as u8;
+    let rm = [0, 1, 2, 3, 5, 6, 7][rng.below(7) as usize];
+    let mode = if mode == 0 && rm == 5 { 1 } else { mode };
+    out.push(mode << 6 | (rng.below(8) as u8) << 3 | rm);
+    if mode == 1 {
+        out.push(rng.next() as u8);
+    } else if mode == 2 {
+        out.extend((rng.next() as i32 >> 20).to_le_bytes());
+    }
+}
+
+/// Returns the bytes of one instruction that only larger models than `v2` have.
+fn extended(rng: &mut Rng) -> Vec<u8> {
+    let mut out = vec![];
+    match rng.below(8) {
+        // A VEX encoding, with any opcode.
+        0..=2 => {
+            let map = rng.pick(&[1, 1, 2, 2, 3]);
+            out.extend([0xc4, rng.next() as u8 & 0xe0 | map, rng.next() as u8, rng.next() as u8]);
+            modrm(rng, &mut out);
+            if map == 3 {
+                out.push(rng.next() as u8);
+            }
+        }
+        3..=4 => {
+            out.extend([
+                0xc5,
+                rng.next() as u8,
+                rng.pick(&[0x10, 0x11, 0x58, 0x59, 0x5e, 0x6f, 0x7f, 0xc2, 0xef, 0xfe]),
+            ]);
+            modrm(rng, &mut out);
+            out.push(rng.next() as u8);
+        }
+        // XSAVE, XRSTOR, XSAVEOPT, XSAVEC, XGETBV and XSETBV, with an area whose address is often aligned.
+        5 => {
+            let register = rng.pick(&[3, 5, 6, 7]);
+            out.extend([0x83, 0xe0 | register, 0xc0]);
+            out.extend(rng.pick(&[
+                [0x0f, 0xae, 0x60 | register, 0],
+                [0x0f, 0xae, 0x68 | register, 0],
+                [0x0f, 0xae, 0x70 | register, 0],
+                [0x0f, 0xc7, 0x60 | register, 0],
+                [0x0f, 0x01, 0xd0, 0x90],
+                [0x0f, 0x01, 0xd1, 0x90],
+            ]));
+        }
+        // MOVBE, LZCNT and TZCNT.
+        6 => {
+            out.extend(rng.pick(&[
+                [0x0f, 0x38, 0xf0],
+                [0x0f, 0x38, 0xf1],
+                [0xf3, 0x0f, 0xbd],
+                [0xf3, 0x0f, 0xbc],
+            ]));
+            modrm(rng, &mut out);
+        }
+        // AES and SHA.
+        _ => {
+            out.extend(rng.pick(&[
+                &[0x66, 0x0f, 0x38, 0xdc][..],
+                &[0x66, 0x0f, 0x38, 0xdf],
+                &[0x0f, 0x38, 0xc9],
+                &[0x0f, 0x38, 0xcb],
+            ]));
+            modrm(rng, &mut out);
+        }
+    }
+    out
+}
+
 /// Returns the bytes of one instruction, or random bytes.
 fn piece(rng: &mut Rng) -> Vec<u8> {
     let register = |rng: &mut Rng| rng.below(8) as u8;
-    // Emits ModRM for a register operand, or for memory at a register with or without a displacement.
-    let modrm = |rng: &mut Rng, out: &mut Vec<u8>| {
-        let mode = rng.below(4) as u8;
-        let rm = [0, 1, 2, 3, 5, 6, 7][rng.below(7) as usize];
-        let mode = if mode == 0 && rm == 5 { 1 } else { mode };
-        out.push(mode << 6 | (rng.below(8) as u8) << 3 | rm);
-        if mode == 1 {
-            out.push(rng.next() as u8);
-        } else if mode == 2 {
-            out.extend((rng.next() as i32 >> 20).to_le_bytes());
-        }
-    };
     let mut out = vec![];
     match rng.below(39) {
         0 => out.push(rng.next() as u8),

@@ -1,6 +1,7 @@
-//! F16C: conversions between half and single precision, in software (SDM vol. 2C, VCVTPH2PS and VCVTPS2PH).
+//! F16C: conversions between half and single precision, in software (SDM vol. 2C, VCVTPH2PS and VCVTPS2PH). Their accesses
+//! to memory are not checked for alignment.
 
-use super::operand::{handler, immediate, in_memory, rm, set, set_ymm, wide, ymm};
+use super::operand::{handler, immediate, in_memory, rm, set, set_ymm, unchecked, wide, ymm};
 use super::soft::{Class, DE, HALF, IE, Rounding, SINGLE};
 use crate::core::Core;
 use crate::exec::sse::float;
@@ -27,7 +28,7 @@ fn count(op: &Op) -> usize {
 
 /// VCVTPH2PS. Denormal operands are converted exactly, whatever MXCSR says.
 fn widen(core: &mut Core, op: &Op) -> Flow {
-    let b = rm(core, op)?[0];
+    let b = unchecked(core, |core| rm(core, op))?[0];
     let mut raised = 0;
     let mut r = [0u128; 2];
     for n in 0..count(op) {
@@ -80,7 +81,7 @@ fn narrow(core: &mut Core, op: &Op) -> Flow {
     }
     let va = op.ea(core);
     // As on hardware, MXCSR keeps the flags if the store faults.
-    if wide(op) { core.mem.store(va, r) } else { core.mem.store(va, r as u64) }
+    unchecked(core, |core| if wide(op) { core.mem.store(va, r) } else { core.mem.store(va, r as u64) })
 }
 
 /// Converts a number to half precision. Returns it and the exception flags.

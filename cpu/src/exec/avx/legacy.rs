@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use super::operand::{Ymm, handler, in_memory, other, rm, set, set_ymm, wide, ymm};
 use crate::core::{Core, cr0, cr4};
 use crate::exec::sse::{self, float};
+use crate::exec::undefined::undefined;
 use crate::op::operand::is_immediate;
 use crate::op::{Handler, Kind, Op};
 use crate::stop::{Flow, Stop};
@@ -131,7 +132,7 @@ fn legacy(code: Code) -> Option<Legacy> {
         i.set_op_kind(n as u32, OpKind::Register);
         i.set_op_register(n as u32, register);
     }
-    let mut op = crate::decode::lower::undefined();
+    let mut op = undefined();
     sse::lower(&i, &mut op)?;
     Some(Legacy { mnemonic: code.mnemonic(), form, run: op.run })
 }

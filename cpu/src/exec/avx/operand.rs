@@ -134,7 +134,8 @@ pub(super) fn rm(core: &mut Core, op: &Op) -> Result<Ymm, Stop> {
     }
 }
 
-/// Accesses memory without alignment checks, which gathers and masked moves do not make (SDM vol. 2C, VMASKMOV).
+/// Accesses memory without alignment checks, which gathers, masked moves and F16C do not make (SDM vol. 2C, VMASKMOV and
+/// VCVTPH2PS).
 #[inline(always)]
 pub(super) fn unchecked<R>(core: &mut Core, f: impl FnOnce(&mut Core) -> R) -> R {
     if core.mem.tlb.mode() != Mode::UserAligned {

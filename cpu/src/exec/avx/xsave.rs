@@ -6,16 +6,12 @@
 use crate::core::{Core, cr0, cr4};
 use crate::exec::sse::fxsave::{self, Image};
 use crate::op::{Kind, Op};
-use crate::state::{FpuState, MXCSR_MASK, xcr0};
+use crate::state::{AVX_AT, AVX_LEN, FpuState, MXCSR_MASK, xcr0};
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Instruction, Mnemonic};
 
 /// Offset in the XSAVE area of XSTATE_BV, the first word of the header.
 const HEADER: u64 = 512;
-/// Offset in the XSAVE area of the AVX component, in both formats.
-pub(crate) const AVX_AT: u64 = 576;
-/// Size of the AVX component in bytes.
-pub(crate) const AVX_LEN: u64 = 256;
 /// Bit of XCOMP_BV: the area has the compacted format.
 const COMPACTED: u64 = 1 << 63;
 /// Value of MXCSR after a reset.
@@ -95,8 +91,11 @@ fn save(core: &mut Core, op: &Op, way: Way, wide: bool) -> Flow {
         used |= xcr0::SSE;
     }
     let saved = if way == Way::All { wanted } else { wanted & used };
-    let len = if saved & xcr0::AVX != 0 { AVX_AT + AVX_LEN } else { AVX_AT };
-    core.mem.probe_write(va, len)?;
+    let control = if way == Way::Compacted { saved & xcr0::SSE } else { wanted & xcr0::AVX_STATE };
+    // The instruction writes the header, and other parts of the area only for the components that it saves.
+    let first = if saved & (xcr0::X87 | xcr0::SSE) | control != 0 { 0 } else { HEADER };
+    let end = if saved & xcr0::AVX != 0 { AVX_AT + AVX_LEN } else { AVX_AT };
+    core.mem.probe_write(va + first, end - first)?;
     let header = if way == Way::Compacted {
         wanted & used
     } else {
@@ -106,7 +105,6 @@ fn save(core: &mut Core, op: &Op, way: Way, wide: bool) -> Flow {
     if saved & xcr0::X87 != 0 {
         image.store_x87(core, va)?;
     }
-    let control = if way == Way::Compacted { saved & xcr0::SSE } else { wanted & xcr0::AVX_STATE };
     if control != 0 {
         image.store_control(core, va)?;
     }
@@ -129,14 +127,21 @@ fn save(core: &mut Core, op: &Op, way: Way, wide: bool) -> Flow {
 
 fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
     let (va, wanted) = area(core, op)?;
-    // A page fault at the start of the area comes before #GP for its header.
-    core.mem.probe_read(va)?;
+    // A page fault at the x87 component, at the start of the area, comes before #GP for the header.
+    if wanted & xcr0::X87 != 0 {
+        core.mem.probe_read(va)?;
+    }
     let mut header = [0; 8];
     for (n, word) in header.iter_mut().enumerate() {
         *word = core.mem.load::<u64>(va + HEADER + 8 * n as u64)?;
     }
     let [saved, layout, ..] = header;
     let compacted = layout & COMPACTED != 0;
+    let control = wanted & if compacted { xcr0::SSE } else { xcr0::AVX_STATE } != 0;
+    if control && !compacted {
+        // So does a page fault at MXCSR in the standard format.
+        core.mem.load::<u32>(va + fxsave::MXCSR_AT)?;
+    }
     let known = if compacted { layout & !COMPACTED } else { core.xcr0 };
     let reserved = if compacted { &header[2..] } else { &header[1..3] };
     if saved & !known != 0 || known & !core.xcr0 != 0 || reserved.iter().any(|&word| word != 0) {
@@ -162,7 +167,7 @@ fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
     // In the compacted format, MXCSR is a part of the SSE component.
     if compacted && wanted & xcr0::SSE != 0 && saved & xcr0::SSE == 0 {
         state.mxcsr = MXCSR_INITIAL;
-    } else if wanted & if compacted { xcr0::SSE } else { xcr0::AVX_STATE } != 0 {
+    } else if control {
         state.mxcsr = core.mem.load::<u32>(va + fxsave::MXCSR_AT)?;
         if state.mxcsr & !MXCSR_MASK != 0 {
             return Err(core.gp());
