@@ -47,7 +47,7 @@ pub struct ProgramRegisters(pub [u64; COUNT]);
 pub const FLOATING_BYTES: usize = 512;
 
 /// x87 and SSE registers of a thread: the area of the instruction FXSAVE64 (SDM volume 1, 10.5.1), which is also
-/// `struct user_fpregs_struct`. Everett's CPU has no other registers of this kind: it lacks XSAVE and AVX.
+/// `struct user_fpregs_struct`. The upper halves of AVX registers are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FloatingRegisters(pub [u8; FLOATING_BYTES]);
 
@@ -60,6 +60,8 @@ pub struct CpuRegisters {
     pub other_gs_base: u64,
     /// The x87 and SSE registers.
     pub floating: FloatingRegisters,
+    /// True if the kernel uses XSAVE (CR4.OSXSAVE).
+    pub has_xsave: bool,
 }
 
 impl ProgramRegisters {
@@ -180,6 +182,57 @@ impl Guest<'_> {
         };
         let mut registers = [0; FLOATING_BYTES];
         self.memory().read(at, &mut registers)?;
+        if cpu.has_xsave {
+            let header = at.wrapping_add(FLOATING_BYTES as u64);
+            fill_unsaved(&mut registers, self.word(header)?, self.word(header.wrapping_add(8))?);
+        }
         Ok(Some(FloatingRegisters(registers)))
+    }
+}
+
+/// Fills in the registers that XSAVE or XSAVEC did not store because they had their initial values. `saved` and `layout` are
+/// the fields XSTATE_BV and XCOMP_BV of the area's header (SDM volume 1, 13.4.2 and 13.6).
+fn fill_unsaved(area: &mut [u8; FLOATING_BYTES], saved: u64, layout: u64) {
+    /// State components.
+    const X87: u64 = 1;
+    const SSE: u64 = 1 << 1;
+    const COMPACTED: u64 = 1 << 63;
+    /// Places in the area.
+    const CONTROL: usize = 24;
+    const STACK: usize = 32;
+    const VECTORS: usize = 160;
+    const END: usize = 416;
+    if saved & X87 == 0 {
+        area[..CONTROL].fill(0);
+        area[..2].copy_from_slice(&0x37f_u16.to_le_bytes());
+        area[STACK..VECTORS].fill(0);
+    }
+    if saved & SSE == 0 {
+        area[VECTORS..END].fill(0);
+        // In the compacted format, MXCSR belongs to the SSE component.
+        if layout & COMPACTED != 0 {
+            area[CONTROL..CONTROL + 4].copy_from_slice(&0x1f80_u32.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_that_xsave_left_out_have_their_initial_values() {
+        let filled = |saved, layout| {
+            let mut area = [0xaa; FLOATING_BYTES];
+            fill_unsaved(&mut area, saved, layout);
+            let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| area[at + n]));
+            [number(0), number(8), number(24), number(32), number(160), number(412)]
+        };
+        const OLD: u32 = 0xaaaa_aaaa;
+        let compacted = 1 << 63 | 7;
+        assert_eq!(filled(7, compacted), [OLD; 6]);
+        assert_eq!(filled(2, 0), [0x37f, 0, OLD, 0, OLD, OLD]);
+        assert_eq!(filled(1, 0), [OLD, OLD, OLD, OLD, 0, 0]);
+        assert_eq!(filled(1, compacted), [OLD, OLD, 0x1f80, OLD, 0, 0]);
     }
 }

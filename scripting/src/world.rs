@@ -44,7 +44,7 @@ impl World {
     ) -> Result<World, Error> {
         let world = everett_world_file::load(file).map_err(anyhow::Error::from)?;
         let asked = run_directory::for_probes(&world, asked(engine))?;
-        let engine = Engine::choose(asked, world.clock).map_err(anyhow::Error::from)?;
+        let engine = Engine::choose(asked, world.clock, world.cpu).map_err(anyhow::Error::from)?;
         let options = engine.options(EngineOptions::default());
         let explored =
             run_directory::prepare(host.progress, host.access, world, seed, options, &host.interrupt)?;

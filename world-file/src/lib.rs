@@ -45,6 +45,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use everett_cpu::CpuModel;
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::plan::draw::FaultConfig;
 use everett_explorer::plan::{Names, NodeNames};
@@ -87,14 +88,6 @@ pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 /// Default of [`World::start_limit`]: number of times in a row that a service may end in the same way before the world
 /// is ready.
 pub const START_LIMIT: u32 = 5;
-
-/// Model of the virtual CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CpuModel {
-    /// The model x86-64-v2, which includes SSE4.2, SSSE3, POPCNT and CMPXCHG16B.
-    V2,
-}
 
 /// Events of a guest that advance vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -322,13 +315,12 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         None => epoch::parse_unix_s(EPOCH_DEFAULT).map_err(|what| top.error(what))?,
     };
     let cpu = match top.get("cpu") {
-        None => CpuModel::V2,
-        Some(item) => match item.str()? {
-            "v2" => CpuModel::V2,
-            other => {
-                return Err(item.error(format!("the CPU model \"{other}\" does not exist; there is \"v2\"")));
-            }
-        },
+        None => CpuModel::default(),
+        Some(item) => {
+            let name = item.str()?;
+            let unknown = |what| item.error(format!("the CPU model \"{name}\" does not exist: {what}"));
+            name.parse().map_err(unknown)?
+        }
     };
     let clock = match top.get("clock") {
         None => Clock::Insn,

@@ -80,6 +80,22 @@ fn a_full_world() {
 }
 
 #[test]
+fn a_cpu_model_is_a_level_with_extras() {
+    let cpu =
+        |text: &str| read_text(&format!("cpu = \"{text}\"\n[[node]]\nname = \"a\"\n")).map(|world| world.cpu);
+    assert_eq!(read_text("[[node]]\nname = \"a\"\n").unwrap().cpu, CpuModel::V2);
+    for name in ["v2", "v2+aes", "v3", "v3+aes+sha"] {
+        let model = cpu(name).unwrap();
+        assert_eq!(model.to_string(), name);
+        assert_eq!(serde_json::to_string(&model).unwrap(), format!("\"{name}\""));
+    }
+    assert_eq!(
+        cpu("v4").unwrap_err().to_string(),
+        "w.toml:1: cpu: the CPU model \"v4\" does not exist: a CPU model is v2 or v3, and may add +aes and +sha, e.g. v3+aes+sha"
+    );
+}
+
+#[test]
 fn a_check_is_a_command_or_a_talk() {
     let check = |text: &str| {
         read_text(&format!("[[node]]\nname = \"a\"\n[[workload.check]]\nname = \"c\"\n{text}\n"))

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 use anyhow::{Context, bail};
+use everett_cpu::CpuModel;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::text::Console;
@@ -95,7 +96,7 @@ fn boot_raw(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     if !args.argv.is_empty() {
         bail!("COMMAND needs a world file: only images that Everett builds have the agent that runs it");
     }
-    let engine = Engine::choose(args.engine.asked(), Clock::Insn)?;
+    let engine = Engine::choose(args.engine.asked(), Clock::Insn, CpuModel::V2)?;
     let unpacked = images::unpack_kernel(kernel)?;
     let mut config = MachineConfig::new(unpacked.path());
     config.initramfs.clone_from(&args.initramfs);
@@ -135,7 +136,7 @@ fn boot_raw(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 fn boot_world(ui: &Ui, args: &Args, file: &Path) -> anyhow::Result<Outcome> {
     let mut world = common::load(file)?;
     let only = Some(pick_node(&world, args.node.as_deref())?);
-    let engine = Engine::choose(args.engine.asked(), world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock, world.cpu)?;
     let options = engine.options(engine_options(&args.hidden)?);
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use everett_cpu::CpuModel;
 use everett_host::doctor::{self, Examination, Finding, Verdict};
 use everett_session::machines::engines::{Asked, Engine, EngineChoice};
 use everett_world_file::Clock;
@@ -73,7 +74,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     }
     let asked = Asked { engine: EngineChoice::Auto, allow_inexact: false, patience: Duration::ZERO };
     for clock in [Clock::Insn, Clock::Branch, Clock::Exit] {
-        let engine = Engine::choose(asked, clock)?;
+        let engine = Engine::choose(asked, clock, CpuModel::V2)?;
         let line = format!("clock mode {}: {}: {}", clock.mode(), engine.kind.name(), engine.why);
         ui.say(format!("{}  {:width$}  {line}", style::paint(style::HEAD, "=>  "), "engine"))?;
         ui.record(&Record::Engine(&engine))?;

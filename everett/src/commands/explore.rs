@@ -153,7 +153,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let length = Length { branches: args.branches, host_ns: args.budget };
     set_defaults(ui, &mut world, length, &args.output)?;
     let asked = exploration::for_probes(&world, args.engine.asked())?;
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(asked, world.clock, world.cpu)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = engine.options(engine_options(&args.hidden)?);
     let interrupt = Interrupt::install()?;

@@ -16,7 +16,7 @@ use everett_session::world::timeline::Timeline;
 use everett_snapshot::moment::MomentHeader;
 use everett_streams::Seed;
 use everett_vmm::machine::Until;
-use everett_world_file::Clock;
+use everett_world_file::World;
 use serde::Serialize;
 
 use super::Outcome;
@@ -138,8 +138,8 @@ fn place_name(prepared: &Prepared, seed: Seed, vtime_ns: u64) -> String {
 
 /// Chooses the engine. Refuses an inexact engine: its results must be marked as inexact, and the file of a moment has
 /// no place for a mark.
-fn exact_engine(asked: Asked, clock: Clock) -> anyhow::Result<Engine> {
-    let engine = Engine::choose(asked, clock)?;
+fn exact_engine(asked: Asked, world: &World) -> anyhow::Result<Engine> {
+    let engine = Engine::choose(asked, world.clock, world.cpu)?;
     if !engine.exact {
         anyhow::bail!("--allow-inexact: a saved moment cannot carry the mark inexact; use --engine soft");
     }
@@ -153,7 +153,7 @@ fn save(ui: &Ui, asked: Asked, place: &TimelinePoint, name: Option<&str>) -> any
     let interrupt = Interrupt::install()?;
     let world = common::load(&place.world)?;
     let plan = common::plan(place.faults.as_deref(), &world)?;
-    let engine = exact_engine(asked, world.clock)?;
+    let engine = exact_engine(asked, &world)?;
     let options = engine.options(EngineOptions::default());
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui, &engine)?;
@@ -235,7 +235,7 @@ fn list(ui: &Ui, moment_folder: &MomentFolder) -> anyhow::Result<Outcome> {
 fn read(ui: &Ui, asked: Asked, world: &Path, name: &str) -> anyhow::Result<(Prepared, Arc<Stored>)> {
     let interrupt = Interrupt::install()?;
     let world = common::load(world)?;
-    let options = exact_engine(asked, world.clock)?.options(EngineOptions::default());
+    let options = exact_engine(asked, &world)?.options(EngineOptions::default());
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     let booted = prepared.start_stored(ui, Some(name), &interrupt)?;
     let stored = prepared.launcher.from.clone().unwrap_or(booted.ready);

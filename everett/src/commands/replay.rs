@@ -305,7 +305,7 @@ fn regression(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Out
     regression.apply(&mut world.explore);
     let plan = regression.plan(&world.names(), file)?;
     let asked = exploration::for_probes(&world, args.engine.asked())?;
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(asked, world.clock, world.cpu)?;
     instruments::check(&args.instruments, &world, &engine)?;
     let options = engine.options(EngineOptions::default());
     let edges = EdgeFile::new(&args.instruments)?;

@@ -191,6 +191,11 @@ impl Watch for Reporter<'_> {
         Ok(())
     }
 
+    fn lacks(&mut self, line: &str) -> anyhow::Result<()> {
+        self.bar.warn(line);
+        Ok(())
+    }
+
     fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()> {
         if let Some(folder) = &mut self.folder {
             folder.trail_point(vtime_ns, &format!("{digest:#}"))?;

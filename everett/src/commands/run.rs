@@ -96,7 +96,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     if args.duration_ns.is_none() {
         check_that_it_ends(&world)?;
     }
-    let engine = Engine::choose(args.engine.asked(), world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock, world.cpu)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let abstractions = Abstractions::new(&world)?;
     let judged = plan.clone().unwrap_or_default();

@@ -102,7 +102,7 @@ struct End<'a> {
 
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
-    let engine = Engine::choose(args.engine.asked(), world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock, world.cpu)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let options = engine.options(engine_options(&args.timeline.hidden)?);
     let interrupt = Interrupt::install()?;

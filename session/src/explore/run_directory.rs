@@ -232,7 +232,7 @@ impl RunDirectory {
         let there = self.reading.header();
         let (world, _) = load_again(there)?;
         let sealed = world.seal.clone();
-        let engine = Engine::choose(for_probes(&world, asked)?, world.clock)?;
+        let engine = Engine::choose(for_probes(&world, asked)?, world.clock, world.cpu)?;
         let options = engine.options(EngineOptions::default());
         let Explored { setting, mut header } =
             prepare(progress, access, world, Some(there.seed), options, interrupt)?;

@@ -23,6 +23,8 @@ pub fn registers(cpu: &CpuState) -> CpuRegisters {
     let selector = |segment: &Segment| u64::from(segment.selector);
     // The CPU is not in a system call that the kernel could make again.
     const NO_CALL: u64 = u64::MAX;
+    /// Bit of CR4 with which a kernel switches XSAVE on.
+    const OSXSAVE: u64 = 1 << 18;
     CpuRegisters {
         registers: ProgramRegisters([
             r15,
@@ -55,6 +57,7 @@ pub fn registers(cpu: &CpuState) -> CpuRegisters {
         ]),
         other_gs_base: cpu.msrs.kernel_gs_base,
         floating: floating(&cpu.fpu),
+        has_xsave: cpu.cr4 & OSXSAVE != 0,
     }
 }
 

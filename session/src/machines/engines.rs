@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use everett_cpu::CpuModel;
 use everett_host::doctor::kvm;
 use everett_host::doctor::kvm::probes::Effort;
 use everett_vmm::engine::kvm::Proved;
@@ -84,6 +85,11 @@ pub enum Refused {
         set clock = \"exit\" in the world file, or use --engine soft"
     )]
     Branches,
+    /// The KVM engine has only the CPU model `v2`.
+    #[error(
+        "--engine kvm: the engine kvm has no CPU model {0}; set cpu = \"v2\" in the world file, or use --engine soft"
+    )]
+    Model(CpuModel),
     /// KVM was not proved exact on this host. The text lists the failed requirements.
     #[error(
         "--engine kvm: not exact on this host, which lacks: {0}; use --engine soft, or --allow-inexact, which marks \
@@ -93,12 +99,12 @@ pub enum Refused {
 }
 
 impl Engine {
-    /// Chooses the engine for a command's options and a world's clock mode.
+    /// Chooses the engine for a command's options, and a world's clock mode and CPU model.
     ///
     /// # Errors
     /// Returns an error if the operator requested an engine that is not available.
-    pub fn choose(asked: Asked, clock: Clock) -> Result<Engine, Refused> {
-        decide(asked, clock, || look(clock))
+    pub fn choose(asked: Asked, clock: Clock, cpu: CpuModel) -> Result<Engine, Refused> {
+        decide(asked, clock, cpu, || look(clock))
     }
 
     /// Returns the soft engine, for commands without the option `--engine`.
@@ -140,9 +146,18 @@ struct Found {
     proved: Proved,
 }
 
-fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<Engine, Refused> {
+fn decide(
+    asked: Asked,
+    clock: Clock,
+    cpu: CpuModel,
+    look: impl FnOnce() -> Found,
+) -> Result<Engine, Refused> {
     let soft = |why: String| Ok(Engine { why, ..Engine::soft(clock) });
     match (asked.engine, clock) {
+        (EngineChoice::Kvm, _) if cpu != CpuModel::V2 => Err(Refused::Model(cpu)),
+        (EngineChoice::Auto, Clock::Branch | Clock::Exit) if cpu != CpuModel::V2 => {
+            soft(format!("{SOFT}; the engine kvm has no CPU model {cpu}"))
+        }
         (EngineChoice::Soft, _) => soft(SOFT.to_owned()),
         (EngineChoice::Auto, Clock::Insn) => {
             soft(format!("{SOFT}; clock mode \"insn\" counts instructions, which /dev/kvm does not"))
@@ -206,7 +221,7 @@ mod tests {
         clock: Clock,
         leak: fn(&Guest, &mut Ran),
     ) -> Result<Engine, Refused> {
-        decide(Asked { engine, allow_inexact, patience: Duration::ZERO }, clock, || {
+        decide(Asked { engine, allow_inexact, patience: Duration::ZERO }, clock, CpuModel::V2, || {
             found(&report(Effort::Look, leak), clock)
         })
     }
@@ -218,7 +233,20 @@ mod tests {
         lacks: &[&'static str],
     ) -> Result<Engine, Refused> {
         let found = || Found { missing: lacks.to_vec(), proved: Proved::default() };
-        decide(Asked { engine, allow_inexact, patience: Duration::ZERO }, clock, found)
+        decide(Asked { engine, allow_inexact, patience: Duration::ZERO }, clock, CpuModel::V2, found)
+    }
+
+    #[test]
+    fn other_cpu_models_need_the_soft_engine() {
+        for clock in [Clock::Insn, Clock::Branch, Clock::Exit] {
+            let choose = |engine| {
+                let asked = Asked { engine, allow_inexact: true, patience: Duration::ZERO };
+                decide(asked, clock, CpuModel::V3, || found(&report(Effort::Look, |_, _| {}), clock))
+            };
+            assert_eq!(choose(EngineChoice::Auto).unwrap().kind, EngineKind::Soft);
+            assert_eq!(choose(EngineChoice::Soft).unwrap().kind, EngineKind::Soft);
+            assert_eq!(choose(EngineChoice::Kvm), Err(Refused::Model(CpuModel::V3)));
+        }
     }
 
     #[test]
@@ -318,10 +346,10 @@ mod tests {
         let no_probes = || -> Found { unreachable!("this decision needs no probes") };
         let asked = |engine, allow_inexact| Asked { engine, allow_inexact, patience: Duration::ZERO };
         assert_eq!(
-            decide(asked(EngineChoice::Kvm, true), Clock::Insn, no_probes),
+            decide(asked(EngineChoice::Kvm, true), Clock::Insn, CpuModel::V2, no_probes),
             Err(Refused::Instructions)
         );
-        let auto = decide(asked(EngineChoice::Auto, false), Clock::Insn, no_probes).unwrap();
+        let auto = decide(asked(EngineChoice::Auto, false), Clock::Insn, CpuModel::V2, no_probes).unwrap();
         assert_eq!((auto.kind, auto.exact), (EngineKind::Soft, true));
     }
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everett_cpu::{CacheConfig, Code};
+use everett_cpu::{CacheConfig, Code, CpuModel};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::kvm::{KvmEngine, Proved};
@@ -44,11 +44,11 @@ thread_local! {
     static CODE: RefCell<Option<Code>> = const { RefCell::new(None) };
 }
 
-/// Returns this thread's code cache. A cache with other sizes is replaced.
-fn code(caches: CacheConfig) -> Code {
+/// Returns this thread's code cache. A cache with other sizes or for another CPU model is replaced.
+fn code(caches: CacheConfig, model: CpuModel) -> Code {
     CODE.with_borrow_mut(|shared| match shared {
-        Some(code) if code.caches() == caches => code.clone(),
-        _ => shared.insert(Code::new(caches)).clone(),
+        Some(code) if code.caches() == caches && code.model() == model => code.clone(),
+        _ => shared.insert(Code::of_model(caches, model)).clone(),
     })
 }
 
@@ -105,8 +105,8 @@ impl EngineOptions {
     /// See [`Machine::new`].
     pub fn machine(&self, mut config: MachineConfig) -> Result<Machine, MachineError> {
         config.leak = self.leak;
-        let clock = config.clock;
-        let machine = Machine::new(config, |ram| self.engine(clock, ram))?;
+        let (clock, cpu) = (config.clock, config.cpu);
+        let machine = Machine::new(config, |ram| self.engine(clock, cpu, ram))?;
         Ok(self.applied(machine))
     }
 
@@ -116,15 +116,16 @@ impl EngineOptions {
     /// See [`Machine::from_moment`].
     pub fn machine_at(&self, mut config: MachineConfig, moment: &Moment) -> Result<Machine, MachineError> {
         config.leak = self.leak;
-        let clock = config.clock;
-        Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(clock, ram))?))
+        let (clock, cpu) = (config.clock, config.cpu);
+        Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(clock, cpu, ram))?))
     }
 
-    /// Makes an engine that counts the unit of `clock`: instructions, branches or exits. If KVM cannot count this unit,
-    /// the engine counts another one, and [`Machine`] returns an error when it receives the engine.
-    fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
+    /// Makes an engine that counts the unit of `clock`: instructions, branches or exits. If KVM cannot count this unit
+    /// or does not have the CPU model, the engine counts another one or has another one, and [`Machine`] returns an error
+    /// when it receives the engine.
+    fn engine(&self, clock: ClockMode, cpu: CpuModel, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match self.engine {
-            EngineKind::Soft => AnyEngine::on_soft(clock, self.soft_engine(clock, ram)),
+            EngineKind::Soft => AnyEngine::on_soft(clock, self.soft_engine(clock, cpu, ram)),
             EngineKind::Kvm => {
                 let branches = self.proved.branches.filter(|_| clock == ClockMode::Branch);
                 let proved = Proved { branches, ..self.proved };
@@ -135,9 +136,9 @@ impl EngineOptions {
         })
     }
 
-    fn soft_engine(&self, clock: ClockMode, ram: &Ram) -> SoftEngine {
+    fn soft_engine(&self, clock: ClockMode, cpu: CpuModel, ram: &Ram) -> SoftEngine {
         let caches = AnyEngine::soft_caches(clock, self.caches);
-        let mut engine = SoftEngine::sharing(ram.shared(), &code(caches));
+        let mut engine = SoftEngine::sharing(ram.shared(), &code(caches, cpu));
         if self.lockstep {
             engine.run_in_lockstep(caches);
         }

@@ -47,6 +47,14 @@ pub trait Watch {
     fn point(&mut self, _vtime_ns: u64, _digest: Digest) -> anyhow::Result<()> {
         Ok(())
     }
+    /// Receives a line about an instruction that a program executed although the CPU model lacks it
+    /// ([`Timeline::take_lacks`]).
+    ///
+    /// # Errors
+    /// An error ends the timeline.
+    fn lacks(&mut self, _line: &str) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the edges that a node has executed for the first time. An edge is a branch instruction and the
     /// instruction that was executed after it.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
@@ -135,6 +143,9 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
             if !edges.is_empty() {
                 watch.edges(node, &edges);
             }
+        }
+        for line in timeline.take_lacks() {
+            watch.lacks(&line)?;
         }
         let frames = timeline.world_mut().take_captured();
         watch.wire(&timeline.world_mut().wire().take_steps(), &frames)?;

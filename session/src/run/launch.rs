@@ -13,7 +13,7 @@ use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::{ConfigError, LinkConfig, LinkOverride, NO_LINK, WireConfig};
 use everett_vmm::world as vmm;
-use everett_world_file::{Clock, CpuModel, Filesystem, Node, World};
+use everett_world_file::{Clock, Filesystem, Node, World};
 
 use crate::guest::agent_script::{AgentScript, WorldCheck, data_disk_serial, host_port, world_checks};
 use crate::guest::containers::{self, NodeImage, VOLUMES_SERIAL};
@@ -310,11 +310,11 @@ impl Launcher {
     /// # Errors
     /// Returns an error if a disk's file cannot be read or is invalid.
     pub fn config(&self, node: &Node) -> Result<MachineConfig, LaunchError> {
-        let CpuModel::V2 = self.world.cpu;
         let mut config = MachineConfig::new(&self.files.kernel);
         config.name.clone_from(&node.name);
         config.memory_bytes = node.memory_bytes;
         config.clock = self.world.clock.mode();
+        config.cpu = self.world.cpu;
         config.boot_seed = self.world.boot_seed;
         config.epoch_unix_s = i64::try_from(self.world.epoch_unix_s).unwrap_or(i64::MAX);
         config.initramfs.clone_from(&self.files.initramfs);

@@ -3,7 +3,7 @@
 //! [`Machine`](crate::Machine) uses this enum and has no type parameter. With a type parameter, each crate that uses
 //! machines would compile the run loop, the devices and the digests again, at its own level of optimisation.
 
-use everett_cpu::{CacheConfig, CpuState, Edge, Watchpoint, WatchpointHit};
+use everett_cpu::{CacheConfig, CpuModel, CpuState, Edge, Lacking, Watchpoint, WatchpointHit};
 
 use super::counting::CountingEngine;
 use super::kvm::KvmEngine;
@@ -95,6 +95,9 @@ impl Engine for AnyEngine {
     fn capabilities(&self) -> Capabilities {
         each!(self, engine => engine.capabilities())
     }
+    fn cpu_model(&self) -> CpuModel {
+        each!(self, engine => engine.cpu_model())
+    }
     fn run(&mut self, until: Until) -> Exit {
         each!(self, engine => engine.run(until))
     }
@@ -148,6 +151,9 @@ impl Engine for AnyEngine {
     }
     fn take_hits(&mut self) -> Vec<WatchpointHit> {
         each!(self, engine => engine.take_hits())
+    }
+    fn take_lacking(&mut self) -> Option<Lacking> {
+        each!(self, engine => engine.take_lacking())
     }
     fn take_edges(&mut self) -> Vec<Edge> {
         each!(self, engine => engine.take_edges())

@@ -9,7 +9,9 @@
 
 use std::collections::BTreeSet;
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint, WatchpointHit};
+use everett_cpu::{
+    CacheConfig, Code, Cpu, CpuModel, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint, WatchpointHit,
+};
 use vm_memory::GuestMemoryMmap;
 
 use super::instants::Instants;
@@ -47,7 +49,7 @@ pub(super) struct Lockstep {
 impl Lockstep {
     /// Creates the interpreting CPU. `theirs` is the memory of the first CPU. Returns `None` if the host has too little
     /// memory for the copy of `theirs`.
-    pub(super) fn new(theirs: Ram, caches: CacheConfig) -> Option<Lockstep> {
+    pub(super) fn new(theirs: Ram, caches: CacheConfig, model: CpuModel) -> Option<Lockstep> {
         let memory =
             GuestMemoryMmap::<()>::from_ranges(&[(vm_memory::GuestAddress(0), theirs.len() as usize)])
                 .ok()?;
@@ -57,7 +59,8 @@ impl Lockstep {
         // SAFETY: as above; `ours` is used only while the CPU does not run.
         let cpus = unsafe { ours.another() };
         let caches = CacheConfig { translate_after: None, ..caches };
-        let (cpu, written, pieces) = (Cpu::new(cpus, caches), BTreeSet::new(), Instants::new(PIECE, 0, 0));
+        let cpu = Cpu::sharing(cpus, &Code::of_model(caches, model));
+        let (written, pieces) = (BTreeSet::new(), Instants::new(PIECE, 0, 0));
         Some(Lockstep { cpu, theirs, ours, pieces, written, fresh: true, _memory: memory })
     }
     /// Returns the count at which the two CPUs are compared next.

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Ram, Request, Watchpoint, WatchpointHit};
+use everett_cpu::{
+    CacheConfig, Code, Cpu, CpuModel, CpuState, Edge, Lacking, Ram, Request, Watchpoint, WatchpointHit,
+};
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
@@ -37,7 +39,7 @@ pub struct SoftEngine {
 }
 
 impl SoftEngine {
-    /// Creates a CPU on guest memory that is one region from address 0.
+    /// Creates a CPU of the model `v2` on guest memory that is one region from address 0.
     ///
     /// # Panics
     /// Panics if the memory is not one region from address 0. Machines always create one region.
@@ -49,7 +51,7 @@ impl SoftEngine {
         SoftEngine::sharing(memory, &Code::new(caches))
     }
 
-    /// Creates a CPU that shares decoded and translated code with other CPUs. The caller must run only one of them at a
+    /// Creates a CPU of the code's model that shares decoded and translated code with other CPUs. The caller must run only one of them at a
     /// time.
     ///
     /// # Panics
@@ -78,7 +80,7 @@ impl SoftEngine {
         assert_eq!(self.cpu.icount(), 0, "lockstep must begin before the CPU executes anything");
         // SAFETY: the engine keeps the mapping alive for its own lockstep. Lockstep accesses the mapping only while
         // `cpu` does not run.
-        match Lockstep::new(unsafe { self.ram.another() }, caches) {
+        match Lockstep::new(unsafe { self.ram.another() }, caches, self.cpu.model()) {
             Some(lockstep) => self.lockstep = Some(Box::new(lockstep)),
             None => self.diverged = Some("the host has no memory for a second machine in lockstep"),
         }
@@ -186,6 +188,9 @@ fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
 impl Engine for SoftEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities { clock: ClockMode::Insn, disturbed: false }
+    }
+    fn cpu_model(&self) -> CpuModel {
+        self.cpu.model()
     }
     fn run(&mut self, until: Until) -> Exit {
         let mut until = until;
@@ -300,6 +305,9 @@ impl Engine for SoftEngine {
             diverged(&mut self.diverged, what);
         }
         hits
+    }
+    fn take_lacking(&mut self) -> Option<Lacking> {
+        self.cpu.take_lacking()
     }
     fn take_edges(&mut self) -> Vec<Edge> {
         let edges = self.cpu.take_edges();

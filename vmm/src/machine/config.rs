@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use everett_cpu::CpuModel;
 use everett_streams::BootSeed;
 
 use super::MomentError;
@@ -26,6 +27,8 @@ pub struct MachineConfig {
     pub clock: ClockMode,
     /// Speed of the CPU, in instructions per second of vtime.
     pub cpu_hz: u64,
+    /// Model of the CPU.
+    pub cpu: CpuModel,
     /// Boot seed. The keys of the machine's random streams come from this seed
     /// ([`Lineage::boot`](everett_streams::Lineage::boot)) until the streams are restarted, as at a fork.
     pub boot_seed: BootSeed,
@@ -68,7 +71,7 @@ pub struct CardConfig {
 }
 
 impl MachineConfig {
-    /// Creates a configuration with this kernel and these defaults: 256 MiB, 1 GHz, boot seed 0, 2026-01-01, no disks, no
+    /// Creates a configuration with this kernel and these defaults: 256 MiB, 1 GHz, CPU model `v2`, boot seed 0, 2026-01-01, no disks, no
     /// card.
     pub fn new(kernel: impl Into<PathBuf>) -> MachineConfig {
         MachineConfig {
@@ -76,6 +79,7 @@ impl MachineConfig {
             memory_bytes: 256 << 20,
             clock: ClockMode::Insn,
             cpu_hz: CPU_HZ_DEFAULT,
+            cpu: CpuModel::default(),
             boot_seed: BootSeed::default(),
             epoch_unix_s: 1_767_225_600,
             kernel: kernel.into(),
@@ -110,6 +114,14 @@ pub enum MachineError {
         clock: ClockMode,
         /// Mode of the engine.
         engine: ClockMode,
+    },
+    /// The engine does not have the wanted CPU model.
+    #[error("the machine needs a CPU of the model {cpu}; this engine has the model {engine}")]
+    Cpu {
+        /// Model of the configuration.
+        cpu: CpuModel,
+        /// Model of the engine.
+        engine: CpuModel,
     },
     /// A disk is invalid.
     #[error(transparent)]

@@ -7,7 +7,7 @@
 //! - all registers, if the machine ended in the middle of an instruction, e.g. by a triple fault. Engines may differ in
 //!   how far they have executed this instruction.
 
-use everett_cpu::CpuState;
+use everett_cpu::{CpuModel, CpuState};
 use everett_snapshot::PageHash;
 
 use super::{End, Machine};
@@ -38,8 +38,11 @@ impl Machine {
             ClockMode::Exit | ClockMode::Branch => None,
         };
         self.note_failure();
-        let mut parts =
-            vec![("cpu".to_owned(), serialized(&cpu)), ("devices".to_owned(), serialized(&self.state))];
+        let mut parts = vec![("cpu".to_owned(), serialized(&cpu))];
+        if self.engine.cpu_model() != CpuModel::V2 {
+            parts.push(("cpu extended".to_owned(), serialized(&cpu.extended)));
+        }
+        parts.push(("devices".to_owned(), serialized(&self.state)));
         parts.extend(memory);
         let disks = self.disk_digests();
         parts.extend(disks.into_iter().enumerate().map(|(i, digest)| (format!("disk {i}"), digest)));

@@ -36,7 +36,7 @@ pub(crate) mod fake;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use everett_cpu::{CacheConfig, CpuState, Edge};
+use everett_cpu::{CacheConfig, Code, CpuModel, CpuState, Edge, Lacking};
 use everett_snapshot::{PageImage, Pool, Tree};
 use everett_streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
@@ -199,7 +199,8 @@ impl Machine {
     /// # Errors
     /// Returns an error under the same conditions as [`Machine::new`].
     pub fn soft(config: MachineConfig, caches: CacheConfig) -> Result<Machine, MachineError> {
-        Machine::new(config, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
+        let code = Code::of_model(caches, config.cpu);
+        Machine::new(config, |ram| Ok(SoftEngine::sharing(ram.shared(), &code)))
     }
 
     /// Creates a machine on the soft engine from a moment.
@@ -211,7 +212,8 @@ impl Machine {
         moment: &Moment,
         caches: CacheConfig,
     ) -> Result<Machine, MachineError> {
-        Machine::from_moment(config, moment, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
+        let code = Code::of_model(caches, config.cpu);
+        Machine::from_moment(config, moment, |ram| Ok(SoftEngine::sharing(ram.shared(), &code)))
     }
 
     /// Creates a machine that is about to execute its kernel's first instruction. `engine` is called with the RAM and
@@ -219,7 +221,7 @@ impl Machine {
     ///
     /// # Errors
     /// Returns an error if the configuration is out of bounds, a file is invalid, the engine cannot be created, or the
-    /// engine and the clock count different units.
+    /// engine and the clock count different units, or the engine does not have the CPU model.
     pub fn new<E: Into<AnyEngine>>(
         config: MachineConfig,
         engine: impl FnOnce(&Ram) -> Result<E, MachineError>,
@@ -298,6 +300,10 @@ impl Machine {
         let (clock, counts) = (state.clock.mode(), engine.capabilities().clock);
         if clock != counts {
             return Err(MachineError::Mode { clock, engine: counts });
+        }
+        let (cpu, has) = (config.cpu, engine.cpu_model());
+        if cpu != has {
+            return Err(MachineError::Cpu { cpu, engine: has });
         }
         Ok(Machine {
             name: config.name,
@@ -378,6 +384,16 @@ impl Machine {
     /// readable.
     pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         self.engine.read_virtual(gva, buf)
+    }
+
+    /// Returns the CPU's model.
+    pub fn cpu_model(&self) -> CpuModel {
+        self.engine.cpu_model()
+    }
+
+    /// Takes the first instruction since the last call that a program executed although the CPU's model lacks it.
+    pub fn take_lacking(&mut self) -> Option<Lacking> {
+        self.engine.take_lacking()
     }
 
     /// Takes the branch edges that were executed for the first time since the last call. Empty unless the engine was

@@ -15,7 +15,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use everett_cpu::CpuState;
+use everett_cpu::{CpuModel, CpuState, Extended};
 use everett_input::causes::with_causes;
 use everett_snapshot::{PageImage, Pool};
 use serde::{Deserialize, Serialize};
@@ -119,9 +119,13 @@ struct Stored {
     state: State,
     partial_line: Vec<u8>,
     stopped_at: Option<u64>,
+    /// Model of the CPU, which is not part of this struct's serialised form.
+    #[serde(skip)]
+    model: CpuModel,
 }
 
-/// The same state as [`Stored`], borrowed, for encoding. Both structs must have the same serialised form.
+/// The same state as [`Stored`], borrowed, for encoding. Both structs must have the same serialised form. [`OfModel`]
+/// follows it.
 #[derive(Serialize)]
 struct StoredRef<'a> {
     cpus: &'a [CpuState],
@@ -130,24 +134,41 @@ struct StoredRef<'a> {
     stopped_at: Option<u64>,
 }
 
+/// End of a stored state, unless the CPU has the model `v2`.
+#[derive(Serialize, Deserialize)]
+struct OfModel {
+    model: CpuModel,
+    extended: Extended,
+}
+
 impl Stored {
     fn decode(version: u32, bytes: &[u8]) -> Result<Stored, MomentError> {
         if version != STATE_VERSION {
             return Err(MomentError::Version(version));
         }
         let damaged = |what: &dyn fmt::Display| MomentError::Damaged(what.to_string());
-        let (stored, rest): (Stored, _) = postcard::take_from_bytes(bytes).map_err(|e| damaged(&e))?;
+        let (mut stored, mut rest): (Stored, _) =
+            postcard::take_from_bytes(bytes).map_err(|e| damaged(&e))?;
         let mode = stored.state.clock.mode();
         if stored.state.legacy.is_some() != (mode != ClockMode::Insn)
             || stored.state.slice.is_some() != (mode == ClockMode::Branch)
         {
             return Err(damaged(&format_args!("its devices are not those of clock mode {mode}")));
         }
+        let count = stored.cpus.len();
+        let [cpu] = &mut stored.cpus[..] else {
+            return Err(damaged(&format_args!("{count} CPUs; this version has one")));
+        };
+        if !rest.is_empty() {
+            let end: OfModel;
+            (end, rest) = postcard::take_from_bytes(rest).map_err(|e| damaged(&e))?;
+            if end.model == CpuModel::V2 {
+                return Err(damaged(&"registers that its CPU does not have"));
+            }
+            (stored.model, cpu.extended) = (end.model, end.extended);
+        }
         if !rest.is_empty() {
             return Err(damaged(&format_args!("{} bytes too many", rest.len())));
-        }
-        if stored.cpus.len() != 1 {
-            return Err(damaged(&format_args!("{} CPUs; this version has one", stored.cpus.len())));
         }
         if !stored.state.clock.is_sound() {
             return Err(damaged(&"the clock"));
@@ -185,7 +206,12 @@ impl Machine {
             stopped_at: self.stopped_at,
         };
         // The state is plain data, so its serialisation cannot fail.
-        let state = postcard::to_stdvec(&stored).unwrap_or_default();
+        let mut state = postcard::to_stdvec(&stored).unwrap_or_default();
+        let model = self.engine.cpu_model();
+        if model != CpuModel::V2 {
+            let extended = stored.cpus[0].extended.clone();
+            state.extend(postcard::to_stdvec(&OfModel { model, extended }).unwrap_or_default());
+        }
         let state = state.into();
         let (vtime, icount) = (self.vtime(), self.icount());
         Moment { vtime, icount, state, memory: self.memory.clone(), memory_sum, disks }
@@ -198,7 +224,7 @@ impl Machine {
     /// machine is then unchanged.
     pub fn restore(&mut self, moment: &Moment) -> Result<(), MomentError> {
         let stored = Stored::decode(STATE_VERSION, &moment.state)?;
-        self.check(&stored.state, moment)?;
+        self.check(&stored, moment)?;
 
         self.take_written_pages();
         let Machine { changed, memory, ram, .. } = self;
@@ -240,7 +266,7 @@ impl Machine {
     }
 
     /// Checks that `moment` belongs to a machine with the same configuration.
-    fn check(&self, state: &State, moment: &Moment) -> Result<(), MomentError> {
+    fn check(&self, Stored { state, model, .. }: &Stored, moment: &Moment) -> Result<(), MomentError> {
         fn same<T: PartialEq + fmt::Debug>(
             what: &'static str,
             moment: T,
@@ -250,6 +276,10 @@ impl Machine {
                 return Ok(());
             }
             Err(MomentError::Other { what, moment: format!("{moment:?}"), machine: format!("{machine:?}") })
+        }
+        if *model != self.engine.cpu_model() {
+            let (moment, machine) = (model.to_string(), self.engine.cpu_model().to_string());
+            return Err(MomentError::Other { what: "CPU model", moment, machine });
         }
         same("pages of memory", moment.memory.pages(), self.ram.len() / PAGE)?;
         same("disks", moment.disks.len(), self.disks.len())?;

@@ -13,6 +13,7 @@ mod guest;
 mod host;
 mod hostile;
 mod leak;
+mod models;
 mod moments;
 mod plan;
 mod power;
