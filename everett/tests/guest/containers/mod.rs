@@ -11,6 +11,7 @@
 //! * `finding`: exports a finding of a compose file's world, and replays it without the project
 //! * `lost_write`: goes back with gdb from a finding of redis-sentinel to its cause
 //! * `merging`: several compose files merged into one
+//! * `models`: programs that need the CPU model `v3`
 //! * `origins`: the origin of bytes in memory, files and messages, across nodes
 //! * `prints`: prints values of a program on recorded branches
 //! * `probes`: probes of a world file, as properties and state variables
@@ -44,6 +45,7 @@ mod finding;
 #[cfg(feature = "inside")]
 mod lost_write;
 mod merging;
+mod models;
 #[cfg(feature = "inside")]
 mod origins;
 #[cfg(feature = "inside")]
