@@ -79,7 +79,7 @@ const XSAVE_FORMS: u32 = bits(&[0, 1, 2]);
 
 /// Registers on which CPUID results depend.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct CpuidInputs {
     /// IA32_APIC_BASE.
     pub apic_base: u64,
     /// CR4.OSXSAVE.
@@ -103,7 +103,7 @@ pub struct Leaf {
 /// the basic and extended ranges that have no row are zero. Leaves beyond these ranges return the last basic leaf.
 /// Subleaves of 0Bh from 2 on have no row either, although [`leaf`] returns their number in ECX.
 pub fn leaves(model: CpuModel, apic_base: u64) -> Vec<Leaf> {
-    let seen = Seen { apic_base, osxsave: false, xcr0: xcr0::X87 };
+    let seen = CpuidInputs { apic_base, osxsave: false, xcr0: xcr0::X87 };
     let numbers = (0..=LEAF_MAX).chain(0x8000_0000..=EXTENDED_MAX);
     let rows = numbers.flat_map(|number| {
         let subleaves = match number {
@@ -125,7 +125,7 @@ pub fn leaves(model: CpuModel, apic_base: u64) -> Vec<Leaf> {
 
 /// Returns EAX, EBX, ECX and EDX for a leaf and subleaf. A leaf beyond the basic and extended ranges returns the last
 /// basic leaf, as on Intel CPUs.
-pub(crate) fn leaf(model: CpuModel, eax: u32, ecx: u32, seen: Seen) -> [u32; 4] {
+pub(crate) fn leaf(model: CpuModel, eax: u32, ecx: u32, seen: CpuidInputs) -> [u32; 4] {
     let only_if = |has: bool, bits: u32| if has { bits } else { 0 };
     let v3 = |bits| only_if(model.is_v3(), bits);
     match eax {
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     const APIC_BASE: u64 = 0xfee0_0900;
-    const BASE: Seen = Seen { apic_base: APIC_BASE, osxsave: false, xcr0: xcr0::X87 };
+    const BASE: CpuidInputs = CpuidInputs { apic_base: APIC_BASE, osxsave: false, xcr0: xcr0::X87 };
     const V2: CpuModel = CpuModel::V2;
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
     fn the_apic_bit_follows_the_apic() {
         assert_eq!(leaf(V2, 1, 0, BASE)[3] & FEATURE_APIC, FEATURE_APIC);
         assert_eq!(
-            leaf(V2, 1, 0, Seen { apic_base: APIC_BASE & !APIC_ENABLED, ..BASE })[3] & FEATURE_APIC,
+            leaf(V2, 1, 0, CpuidInputs { apic_base: APIC_BASE & !APIC_ENABLED, ..BASE })[3] & FEATURE_APIC,
             0
         );
     }

@@ -57,6 +57,6 @@ pub use crate::edges::{CodeLocation, EDGES_MAX, Edge, page_name};
 pub use crate::exit::Exit;
 pub use crate::mem::mmio::Request;
 pub use crate::mem::{HITS_MAX, Ram, Watchpoint, WatchpointHit};
-pub use crate::model::{CpuModel, Lacking};
+pub use crate::model::{CpuModel, MissingInstruction};
 pub use crate::run::{Cpu, Until};
 pub use crate::state::{CpuState, Extended};

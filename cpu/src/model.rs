@@ -34,16 +34,16 @@ impl std::error::Error for UnknownModel {}
 
 /// Instruction that a program executed although its CPU's model lacks it. As text it is e.g. `VPADDB (AVX2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lacking(Code);
+pub struct MissingInstruction(Code);
 
-impl Lacking {
+impl MissingInstruction {
     /// Returns the instruction's encoding if a model lacks it and a larger model has it.
-    pub(crate) fn in_model(i: &Instruction, model: CpuModel) -> Option<Lacking> {
-        (!model.has(i) && CpuModel::LARGEST.has(i)).then(|| Lacking(i.code()))
+    pub(crate) fn in_model(i: &Instruction, model: CpuModel) -> Option<MissingInstruction> {
+        (!model.has(i) && CpuModel::LARGEST.has(i)).then(|| MissingInstruction(i.code()))
     }
-    /// Returns the instruction with the number that [`Lacking::number`] returned.
-    pub(crate) fn of_number(number: u64) -> Option<Lacking> {
-        usize::try_from(number).ok().and_then(|number| Code::try_from(number).ok()).map(Lacking)
+    /// Returns the instruction with the number that [`MissingInstruction::number`] returned.
+    pub(crate) fn of_number(number: u64) -> Option<MissingInstruction> {
+        usize::try_from(number).ok().and_then(|number| Code::try_from(number).ok()).map(MissingInstruction)
     }
     /// Returns a number for the instruction.
     pub(crate) fn number(self) -> u64 {
@@ -63,7 +63,7 @@ impl Lacking {
     }
 }
 
-impl fmt::Display for Lacking {
+impl fmt::Display for MissingInstruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.0.cpuid_features().iter().map(|feature| format!("{feature:?}"));
         let names: Vec<String> = names.collect();
@@ -181,8 +181,8 @@ mod tests {
         let lacking = |code: Code, model| {
             let mut i = Instruction::default();
             i.set_code(code);
-            let found = Lacking::in_model(&i, model)?;
-            assert_eq!(Lacking::of_number(found.number()), Some(found));
+            let found = MissingInstruction::in_model(&i, model)?;
+            assert_eq!(MissingInstruction::of_number(found.number()), Some(found));
             Some((found.to_string(), found.model_for(model).to_string()))
         };
         let v2 = CpuModel::V2;
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(lacking(Code::Sha1msg1_xmm_xmmm128, CpuModel::V3), some("SHA1MSG1 (SHA)", "v3+sha"));
         assert_eq!(lacking(Code::Paddb_xmm_xmmm128, v2), None);
         assert_eq!(lacking(Code::EVEX_Vpaddb_zmm_k1z_zmm_zmmm512, v2), None);
-        assert_eq!(Lacking::of_number(u64::MAX), None);
+        assert_eq!(MissingInstruction::of_number(u64::MAX), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::failure::caught;
 use crate::fetch::{Ended, find, find_past_breakpoints, guessed, not_fetched, stopped};
 use crate::flags::bits;
 use crate::mem::{Mem, Ram, Watchpoint, WatchpointHit};
-use crate::model::{CpuModel, Lacking};
+use crate::model::{CpuModel, MissingInstruction};
 use crate::op::{FAR_PAGE, slot};
 use crate::state::{CpuState, Dead};
 use crate::stop::Fault;
@@ -103,8 +103,8 @@ impl Cpu {
         self.core.mem.take_hits()
     }
     /// Takes the first instruction since the last call that a program executed although the CPU's model lacks it.
-    pub fn take_lacking(&mut self) -> Option<Lacking> {
-        self.core.lacking.take()
+    pub fn take_missing_instruction(&mut self) -> Option<MissingInstruction> {
+        self.core.missing.take()
     }
     /// Sets the function that converts the instruction count to the TSC.
     pub fn set_tsc(&mut self, anchor: TscAnchor) {

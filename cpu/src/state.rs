@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::CpuModel;
+
 /// A segment register with its hidden part (SDM vol. 3A, 3.4.3).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
@@ -161,6 +163,9 @@ pub mod xcr0 {
     pub const AVX_STATE: u64 = SSE | AVX;
 }
 
+/// Bit of CR4 that enables XSAVE.
+pub const OSXSAVE: u64 = 1 << 18;
+
 /// Offset in the XSAVE area of the AVX component, in both formats.
 pub(crate) const AVX_AT: u64 = 576;
 /// Size of the AVX component in bytes.
@@ -282,7 +287,8 @@ pub struct CpuState {
     pub msrs: Msrs,
     /// x87 and SSE registers.
     pub fpu: FpuState,
-    /// State of XSAVE and AVX. The serialised form leaves it out, because most models lack it.
+    /// State of XSAVE and AVX. The serialised form leaves it out, so that moments and digests of `v2` have the form that they
+    /// had before there were other models. Moments and digests of other models append it.
     #[serde(skip)]
     pub extended: Extended,
     /// True after HLT, while the CPU waits for an interrupt.
@@ -294,6 +300,17 @@ pub struct CpuState {
     pub exceptions: u32,
     /// Reason why the CPU executes nothing more, if there is one.
     pub dead: Option<Dead>,
+}
+
+impl CpuState {
+    /// True if a CPU of this model can have the state of XSAVE and AVX: XCR0 is one that XSETBV accepts, and models without
+    /// XSAVE have the initial state.
+    pub fn fits(&self, model: CpuModel) -> bool {
+        let has_xsave = self.extended != Extended::default() || self.cr4 & OSXSAVE != 0;
+        let valid =
+            [xcr0::X87, xcr0::X87 | xcr0::SSE, xcr0::X87 | xcr0::AVX_STATE].contains(&self.extended.xcr0);
+        valid && (model.is_v3() || !has_xsave)
+    }
 }
 
 impl Default for CpuState {

@@ -7,7 +7,7 @@ pub(crate) mod slot;
 
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
-use crate::model::{CpuModel, Lacking};
+use crate::model::{CpuModel, MissingInstruction};
 use crate::state::{
     CpuState, Dead, Extended, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg, xcr0,
 };
@@ -37,7 +37,7 @@ pub(crate) mod cr4 {
     pub(crate) const OSFXSR: u64 = 1 << 9;
     pub(crate) const OSXMMEXCPT: u64 = 1 << 10;
     pub(crate) const UMIP: u64 = 1 << 11;
-    pub(crate) const OSXSAVE: u64 = 1 << 18;
+    pub(crate) use crate::state::OSXSAVE;
     pub(crate) const SMEP: u64 = 1 << 20;
     pub(crate) const SMAP: u64 = 1 << 21;
 }
@@ -115,7 +115,7 @@ pub(crate) struct Core {
     /// Instruction count at the last exception, and the number of exceptions at that instruction count.
     pub exceptions_at: (u64, u32),
     /// First instruction in ring 3 that the model lacks, until the caller takes it. Not part of the state.
-    pub lacking: Option<Lacking>,
+    pub missing: Option<MissingInstruction>,
     /// Reason why the CPU executes nothing more until `load_state` replaces its state.
     pub dead: Option<Dead>,
     /// Message of a panic in the CPU's own code. After a panic the CPU executes nothing more, even if its state is
@@ -164,7 +164,7 @@ impl Core {
             xcr0: xcr0::X87,
             halted: false,
             shadow: false,
-            lacking: None,
+            missing: None,
             tsc: TscAnchor { icount: 0, tsc: 0, num: 1, den: 1 },
             no_trap: false,
             exceptions_at: (0, 0),
@@ -307,6 +307,7 @@ impl Core {
     }
     pub(crate) fn load_state(&mut self, s: &CpuState) {
         self.icount = s.icount;
+        self.missing = None;
         self.regs = [0; slot::COUNT];
         self.regs[..16].copy_from_slice(&s.gpr);
         self.rip = s.rip;

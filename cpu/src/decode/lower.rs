@@ -3,7 +3,7 @@
 //! Each family of instructions under `exec/` has its own `lower`, which returns `None` for mnemonics of other families.
 
 use crate::exec::{self, undefined};
-use crate::model::{CpuModel, Lacking};
+use crate::model::{CpuModel, MissingInstruction};
 use crate::op::{Kind, Op};
 use iced_x86::{Instruction, Mnemonic};
 
@@ -15,7 +15,7 @@ pub(crate) fn lower(i: &Instruction, model: CpuModel) -> (Op, Kind) {
         return (op, Kind::Ends);
     }
     if !model.has(i) {
-        return (Lacking::in_model(i, model).map_or(op, undefined::lacking), Kind::Ends);
+        return (MissingInstruction::in_model(i, model).map_or(op, undefined::missing), Kind::Ends);
     }
     if (0..i.op_count()).any(|n| i.op_kind(n) == iced_x86::OpKind::Memory) {
         crate::op::operand::memory(i, &mut op);

@@ -8,7 +8,7 @@
 //! - [`avx`]: AVX, AVX2, F16C, FMA and the XSAVE family
 //! - [`x87`]: the floating-point stack
 //! - [`interrupt`]: delivery of exceptions and interrupts
-//! - [`undefined`]: instructions that no family or not this model has
+//! - [`undefined`]: invalid instructions, and those that the CPU model lacks
 //! - [`event`]: description of an exception or interrupt to deliver
 //!
 //! **Invariant.** If a handler raises an exception or must be repeated, it leaves the general registers as they were,

@@ -1,7 +1,7 @@
-//! Instructions that no family of handlers has, or that the CPU's model lacks.
+//! Invalid instructions, and those that the CPU model lacks.
 
 use crate::core::Core;
-use crate::model::Lacking;
+use crate::model::MissingInstruction;
 use crate::op::{Op, slot};
 use crate::stop::Flow;
 
@@ -31,8 +31,8 @@ pub(crate) fn too_long() -> Op {
 }
 
 /// Returns an operation that raises #UD, because the CPU's model lacks the instruction and a larger one has it.
-pub(crate) fn lacking(lacking: Lacking) -> Op {
-    Op { run: raise_lacking, imm: lacking.number(), ..undefined() }
+pub(crate) fn missing(missing: MissingInstruction) -> Op {
+    Op { run: raise_missing, imm: missing.number(), ..undefined() }
 }
 
 /// Handler of an instruction that is longer than 15 bytes: raises #GP(0).
@@ -42,9 +42,9 @@ fn raise_too_long(core: &mut Core, _op: &Op) -> Flow {
 
 /// Handler of an instruction that only larger models have: notes it for the operator if a program executes it, and raises
 /// #UD.
-fn raise_lacking(core: &mut Core, op: &Op) -> Flow {
-    if core.cpl == 3 && core.lacking.is_none() {
-        core.lacking = Lacking::of_number(op.imm);
+fn raise_missing(core: &mut Core, op: &Op) -> Flow {
+    if core.cpl == 3 && core.missing.is_none() {
+        core.missing = MissingInstruction::of_number(op.imm);
     }
     Err(core.ud())
 }

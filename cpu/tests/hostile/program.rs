@@ -1,6 +1,6 @@
 //! Complete guest programs: page tables, descriptors, handlers, code and registers.
 
-use everett_cpu::state::{Segment, TableRegister, xcr0};
+use everett_cpu::state::{OSXSAVE, Segment, TableRegister, xcr0};
 use everett_cpu::{CpuModel, CpuState};
 
 use crate::code::Code;
@@ -10,9 +10,6 @@ use crate::layout::*;
 use crate::rng::Rng;
 use crate::units::{function, unit};
 use crate::world::{World, somewhere};
-
-/// Bit of CR4 that enables XSAVE.
-const OSXSAVE: u64 = 1 << 18;
 
 /// Bit of a seed. Programs whose seed has this bit contain vector instructions.
 pub(crate) const VECTORS: u64 = 1 << 48;

@@ -1,7 +1,7 @@
 //! XSAVE, XCR0 and the YMM registers: the conditions of #UD, #GP and #NM, and the upper halves of registers.
 
 use everett_cpu::CpuModel;
-use everett_cpu::state::xcr0;
+use everett_cpu::state::{OSXSAVE, xcr0};
 
 use super::harness::{Outcome, check};
 use super::image::*;
@@ -10,7 +10,6 @@ const NONE: [(u64, u64); 0] = [];
 const UD: (u64, u64) = (6, 0);
 const NM: (u64, u64) = (7, 0);
 const GP: (u64, u64) = (13, 0);
-const OSXSAVE: u64 = 1 << 18;
 
 const XGETBV: &[u8] = &[0x0f, 0x01, 0xd0];
 const XSETBV: &[u8] = &[0x0f, 0x01, 0xd1];
@@ -195,4 +194,21 @@ fn conversions_of_half_precision_need_no_alignment() {
     assert_eq!(vectors(&[0xc4, 0xe2, 0x79, 0x13, 0x0b]), NONE);
     assert_eq!(vectors(&[0xc4, 0xe3, 0x79, 0x1d, 0x0b, 0x04]), NONE);
     assert_eq!(vectors(&[0xc5, 0xf9, 0x6e, 0x0b]), [(17, 0)]);
+}
+
+/// Areas whose header is past the end of the address space, where addresses wrap to the mapped page at 0, or in its last page,
+/// which is not mapped.
+#[test]
+fn addresses_of_areas_wrap() {
+    for (bytes, selected, write) in [(XSAVEC, 0, 2), (XSAVEC, 4, 2), (XRSTOR, 0, 0)] {
+        let vectors = |start: u64| {
+            let out = run(&[bytes], |g| {
+                g.state.gpr[0] = selected;
+                g.state.gpr[3] = !0xffff | start;
+            });
+            out.vectors()
+        };
+        assert_eq!(vectors(0xfe00), NONE, "{selected}");
+        assert_eq!(vectors(0xfd00), [(14, write)], "{selected}");
+    }
 }

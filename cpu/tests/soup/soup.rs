@@ -2,7 +2,7 @@
 //! themselves. Some handlers return, and some are random code. The code is made of typical instructions of kernels and
 //! programs, in random order.
 
-use everett_cpu::state::{Segment, TableRegister, xcr0};
+use everett_cpu::state::{OSXSAVE, Segment, TableRegister, xcr0};
 use everett_cpu::{CpuModel, CpuState};
 
 use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
@@ -44,9 +44,6 @@ const WRITABLE: u64 = 2;
 const USER: u64 = 4;
 const PAGE_SIZE: u64 = 0x80;
 const NO_EXECUTE: u64 = 1 << 63;
-
-/// Bit of CR4 that enables XSAVE.
-const OSXSAVE: u64 = 1 << 18;
 
 /// Distance from one returning handler to the next, in bytes.
 const HANDLER_LEN: u64 = 32;

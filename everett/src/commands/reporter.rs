@@ -191,7 +191,7 @@ impl Watch for Reporter<'_> {
         Ok(())
     }
 
-    fn lacks(&mut self, line: &str) -> anyhow::Result<()> {
+    fn missing_instruction(&mut self, line: &str) -> anyhow::Result<()> {
         self.bar.warn(line);
         Ok(())
     }

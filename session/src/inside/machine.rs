@@ -1,7 +1,7 @@
 //! The RAM and the registers of a machine, as `everett-inspect` reads them.
 
 use everett_cpu::CpuState;
-use everett_cpu::state::{FpuState, Segment};
+use everett_cpu::state::{FpuState, OSXSAVE, Segment};
 use everett_inspect::memory::Ram;
 use everett_inspect::registers::{CpuRegisters, FLOATING_BYTES, FloatingRegisters, ProgramRegisters};
 use everett_vmm::Machine;
@@ -23,8 +23,6 @@ pub fn registers(cpu: &CpuState) -> CpuRegisters {
     let selector = |segment: &Segment| u64::from(segment.selector);
     // The CPU is not in a system call that the kernel could make again.
     const NO_CALL: u64 = u64::MAX;
-    /// Bit of CR4 with which a kernel switches XSAVE on.
-    const OSXSAVE: u64 = 1 << 18;
     CpuRegisters {
         registers: ProgramRegisters([
             r15,

@@ -154,7 +154,7 @@ fn decide(
 ) -> Result<Engine, Refused> {
     let soft = |why: String| Ok(Engine { why, ..Engine::soft(clock) });
     match (asked.engine, clock) {
-        (EngineChoice::Kvm, _) if cpu != CpuModel::V2 => Err(Refused::Model(cpu)),
+        (EngineChoice::Kvm, Clock::Branch | Clock::Exit) if cpu != CpuModel::V2 => Err(Refused::Model(cpu)),
         (EngineChoice::Auto, Clock::Branch | Clock::Exit) if cpu != CpuModel::V2 => {
             soft(format!("{SOFT}; the engine kvm has no CPU model {cpu}"))
         }

@@ -121,8 +121,7 @@ impl EngineOptions {
     }
 
     /// Makes an engine that counts the unit of `clock`: instructions, branches or exits. If KVM cannot count this unit
-    /// or does not have the CPU model, the engine counts another one or has another one, and [`Machine`] returns an error
-    /// when it receives the engine.
+    /// or does not have the CPU model, the engine differs, and [`Machine`] refuses it.
     fn engine(&self, clock: ClockMode, cpu: CpuModel, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match self.engine {
             EngineKind::Soft => AnyEngine::on_soft(clock, self.soft_engine(clock, cpu, ram)),

@@ -222,7 +222,7 @@ fn boot(
             restart[node] = Some(timeline.restart_point(node, pool));
         }
         full = recorded.take(timeline).err();
-        for note in timeline.take_boot_notes().into_iter().chain(timeline.take_lacks()) {
+        for note in timeline.take_boot_notes().into_iter().chain(timeline.take_missing_notes()) {
             display.warn(&note);
         }
         display.boot(timeline.vtime(), timeline.icount(), &|| timeline.boot_state());

@@ -48,11 +48,11 @@ pub trait Watch {
         Ok(())
     }
     /// Receives a line about an instruction that a program executed although the CPU model lacks it
-    /// ([`Timeline::take_lacks`]).
+    /// ([`Timeline::take_missing_notes`]).
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn lacks(&mut self, _line: &str) -> anyhow::Result<()> {
+    fn missing_instruction(&mut self, _line: &str) -> anyhow::Result<()> {
         Ok(())
     }
     /// Receives the edges that a node has executed for the first time. An edge is a branch instruction and the
@@ -144,8 +144,8 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
                 watch.edges(node, &edges);
             }
         }
-        for line in timeline.take_lacks() {
-            watch.lacks(&line)?;
+        for line in timeline.take_missing_notes() {
+            watch.missing_instruction(&line)?;
         }
         let frames = timeline.world_mut().take_captured();
         watch.wire(&timeline.world_mut().wire().take_steps(), &frames)?;

@@ -46,7 +46,8 @@ pub(crate) struct DigestCache {
 /// Digests of the parts of a machine or world, each with its name, in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breakdown {
-    /// Names and digests. Names are "cpu", "devices", "memory", "disk 0" and so on.
+    /// Names and digests. Names are "cpu", "cpu extended" (unless the CPU model is `v2`), "devices", "memory", "disk 0" and so
+    /// on. The model itself is in no part: the identity of a world has it.
     pub parts: Vec<(String, Digest)>,
 }
 

@@ -3,7 +3,7 @@
 //! [`Machine`](crate::Machine) uses this enum and has no type parameter. With a type parameter, each crate that uses
 //! machines would compile the run loop, the devices and the digests again, at its own level of optimisation.
 
-use everett_cpu::{CacheConfig, CpuModel, CpuState, Edge, Lacking, Watchpoint, WatchpointHit};
+use everett_cpu::{CacheConfig, CpuModel, CpuState, Edge, MissingInstruction, Watchpoint, WatchpointHit};
 
 use super::counting::CountingEngine;
 use super::kvm::KvmEngine;
@@ -152,8 +152,8 @@ impl Engine for AnyEngine {
     fn take_hits(&mut self) -> Vec<WatchpointHit> {
         each!(self, engine => engine.take_hits())
     }
-    fn take_lacking(&mut self) -> Option<Lacking> {
-        each!(self, engine => engine.take_lacking())
+    fn take_missing_instruction(&mut self) -> Option<MissingInstruction> {
+        each!(self, engine => engine.take_missing_instruction())
     }
     fn take_edges(&mut self) -> Vec<Edge> {
         each!(self, engine => engine.take_edges())

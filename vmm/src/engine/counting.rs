@@ -19,7 +19,7 @@
 //! long a guest may run without a counted exit or branch. The bound restarts at each of them, and in mode `branch` also
 //! after each device access, so stops in between do not matter.
 
-use everett_cpu::{CpuModel, CpuState, Edge, Lacking, Watchpoint, WatchpointHit};
+use everett_cpu::{CpuModel, CpuState, Edge, MissingInstruction, Watchpoint, WatchpointHit};
 
 use super::repeat::goes_on;
 use super::soft::SoftEngine;
@@ -314,8 +314,8 @@ impl Engine for CountingEngine {
     fn take_hits(&mut self) -> Vec<WatchpointHit> {
         self.soft.take_hits()
     }
-    fn take_lacking(&mut self) -> Option<Lacking> {
-        self.soft.take_lacking()
+    fn take_missing_instruction(&mut self) -> Option<MissingInstruction> {
+        self.soft.take_missing_instruction()
     }
     fn take_edges(&mut self) -> Vec<Edge> {
         self.soft.take_edges()

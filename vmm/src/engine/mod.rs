@@ -24,7 +24,7 @@ mod lockstep;
 mod repeat;
 pub mod soft;
 
-use everett_cpu::{CpuModel, CpuState, Edge, Lacking, Watchpoint, WatchpointHit};
+use everett_cpu::{CpuModel, CpuState, Edge, MissingInstruction, Watchpoint, WatchpointHit};
 pub use everett_cpu::{Exit, Request, TscAnchor};
 
 use crate::clock::ClockMode;
@@ -75,10 +75,8 @@ pub struct Capabilities {
 pub trait Engine {
     /// Returns what the engine can do. The answer never changes.
     fn capabilities(&self) -> Capabilities;
-    /// Returns the model of the CPU, which never changes: `v2`, unless the engine says otherwise.
-    fn cpu_model(&self) -> CpuModel {
-        CpuModel::V2
-    }
+    /// Returns the model of the CPU, which never changes.
+    fn cpu_model(&self) -> CpuModel;
     /// Executes until a condition of `until` is met or the guest causes an exit. First finishes an instruction that
     /// waits for a device. Apart from that, never executes past `until.icount`.
     fn run(&mut self, until: Until) -> Exit;
@@ -148,7 +146,7 @@ pub trait Engine {
     }
     /// Takes the first instruction since the last call that a program executed although the CPU's model lacks it. `None` for
     /// an engine that does not note them.
-    fn take_lacking(&mut self) -> Option<Lacking> {
+    fn take_missing_instruction(&mut self) -> Option<MissingInstruction> {
         None
     }
     /// Returns the branch edges that the guest executed for the first time, in the order of execution. Leaves out edges

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use everett_cpu::{
-    CacheConfig, Code, Cpu, CpuModel, CpuState, Edge, Lacking, Ram, Request, Watchpoint, WatchpointHit,
+    CacheConfig, Code, Cpu, CpuModel, CpuState, Edge, MissingInstruction, Ram, Request, Watchpoint,
+    WatchpointHit,
 };
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
@@ -306,8 +307,8 @@ impl Engine for SoftEngine {
         }
         hits
     }
-    fn take_lacking(&mut self) -> Option<Lacking> {
-        self.cpu.take_lacking()
+    fn take_missing_instruction(&mut self) -> Option<MissingInstruction> {
+        self.cpu.take_missing_instruction()
     }
     fn take_edges(&mut self) -> Vec<Edge> {
         let edges = self.cpu.take_edges();

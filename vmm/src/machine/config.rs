@@ -71,8 +71,8 @@ pub struct CardConfig {
 }
 
 impl MachineConfig {
-    /// Creates a configuration with this kernel and these defaults: 256 MiB, 1 GHz, CPU model `v2`, boot seed 0, 2026-01-01, no disks, no
-    /// card.
+    /// Creates a configuration with this kernel and these defaults: 256 MiB, 1 GHz, CPU model `v2`, boot seed 0, 2026-01-01,
+    /// no disks, no card.
     pub fn new(kernel: impl Into<PathBuf>) -> MachineConfig {
         MachineConfig {
             name: "node".into(),

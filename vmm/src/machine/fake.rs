@@ -3,8 +3,8 @@
 //! RIP is the kernel's entry plus the index of the next operation. RAX accumulates everything that the program has
 //! seen. R13 counts down [`Op::Work`]. R12, R14 and R15 hold the state of the interrupted program.
 
-use everett_cpu::CpuState;
 use everett_cpu::Request;
+use everett_cpu::{CpuModel, CpuState};
 use vm_memory::{Bytes, GuestAddress};
 
 use super::{Machine, MachineConfig};
@@ -187,6 +187,9 @@ impl From<FakeEngine> for AnyEngine {
 }
 
 impl Engine for FakeEngine {
+    fn cpu_model(&self) -> CpuModel {
+        CpuModel::V2
+    }
     fn capabilities(&self) -> Capabilities {
         Capabilities { clock: ClockMode::Insn, disturbed: false }
     }

@@ -36,7 +36,7 @@ pub(crate) mod fake;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use everett_cpu::{CacheConfig, Code, CpuModel, CpuState, Edge, Lacking};
+use everett_cpu::{CacheConfig, Code, CpuModel, CpuState, Edge, MissingInstruction};
 use everett_snapshot::{PageImage, Pool, Tree};
 use everett_streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
@@ -392,8 +392,8 @@ impl Machine {
     }
 
     /// Takes the first instruction since the last call that a program executed although the CPU's model lacks it.
-    pub fn take_lacking(&mut self) -> Option<Lacking> {
-        self.engine.take_lacking()
+    pub fn take_missing_instruction(&mut self) -> Option<MissingInstruction> {
+        self.engine.take_missing_instruction()
     }
 
     /// Takes the branch edges that were executed for the first time since the last call. Empty unless the engine was

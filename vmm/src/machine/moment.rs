@@ -124,7 +124,7 @@ struct Stored {
     model: CpuModel,
 }
 
-/// The same state as [`Stored`], borrowed, for encoding. Both structs must have the same serialised form. [`OfModel`]
+/// The same state as [`Stored`], borrowed, for encoding. Both structs must have the same serialised form. [`ExtendedState`]
 /// follows it.
 #[derive(Serialize)]
 struct StoredRef<'a> {
@@ -134,9 +134,9 @@ struct StoredRef<'a> {
     stopped_at: Option<u64>,
 }
 
-/// End of a stored state, unless the CPU has the model `v2`.
+/// Model of the CPU with its registers, appended to a stored state unless the model is `v2`.
 #[derive(Serialize, Deserialize)]
-struct OfModel {
+struct ExtendedState {
     model: CpuModel,
     extended: Extended,
 }
@@ -160,12 +160,18 @@ impl Stored {
             return Err(damaged(&format_args!("{count} CPUs; this version has one")));
         };
         if !rest.is_empty() {
-            let end: OfModel;
+            let end: ExtendedState;
             (end, rest) = postcard::take_from_bytes(rest).map_err(|e| damaged(&e))?;
             if end.model == CpuModel::V2 {
                 return Err(damaged(&"registers that its CPU does not have"));
             }
             (stored.model, cpu.extended) = (end.model, end.extended);
+        }
+        if !cpu.fits(stored.model) {
+            return Err(damaged(&format_args!(
+                "registers that a CPU of the model {} cannot have",
+                stored.model
+            )));
         }
         if !rest.is_empty() {
             return Err(damaged(&format_args!("{} bytes too many", rest.len())));
@@ -210,7 +216,7 @@ impl Machine {
         let model = self.engine.cpu_model();
         if model != CpuModel::V2 {
             let extended = stored.cpus[0].extended.clone();
-            state.extend(postcard::to_stdvec(&OfModel { model, extended }).unwrap_or_default());
+            state.extend(postcard::to_stdvec(&ExtendedState { model, extended }).unwrap_or_default());
         }
         let state = state.into();
         let (vtime, icount) = (self.vtime(), self.icount());

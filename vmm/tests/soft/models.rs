@@ -1,7 +1,7 @@
 //! Machines with other CPU models than `v2`: the registers of XSAVE and AVX are part of moments and digests.
 
 use everett_assembler::*;
-use everett_cpu::{CacheConfig, Code, CpuModel};
+use everett_cpu::{CacheConfig, Code, CpuModel, CpuState};
 use everett_snapshot::Pool;
 use everett_vmm::engine::Engine as _;
 use everett_vmm::engine::soft::SoftEngine;
@@ -97,6 +97,23 @@ fn damaged_moments_of_a_model_are_refused() {
         state[plain..plain + 3].copy_from_slice(name);
         assert!(matches!(with(state), Err(MomentError::Damaged(_))));
     }
+}
+
+#[test]
+fn moments_with_registers_that_no_cpu_of_the_model_has_are_refused() {
+    let pool = Pool::default();
+    let refused = |mut machine: Machine, change: fn(&mut CpuState)| {
+        let mut state = machine.cpu();
+        change(&mut state);
+        machine.engine_mut().set_state(&state);
+        let moment = machine.moment(&pool);
+        machine.restore(&moment).is_err()
+    };
+    assert!(!refused(counting_machine(), |s| s.extended.xcr0 = 7));
+    // XSETBV refuses this value, and engines load what they are given.
+    assert!(refused(counting_machine(), |s| s.extended.xcr0 = 5));
+    assert!(!refused(plain(&counting()), |_| ()));
+    assert!(refused(plain(&counting()), |s| s.cr4 |= OSXSAVE as u64));
 }
 
 #[test]

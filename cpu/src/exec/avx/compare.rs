@@ -17,7 +17,7 @@ const EQUAL: u8 = 2;
 const GREATER: u8 = 4;
 const UNORDERED: u8 = 8;
 
-/// Relations for which each of the predicates 0-15 holds. Predicates 16-31 hold for the same ones.
+/// Relations for which each of the predicates 0-15 holds. Predicate n + 16 holds for the same relations as n.
 const HOLDS: [u8; 16] = [
     EQUAL,
     LESS,

@@ -1,9 +1,9 @@
 //! Fused multiply-add (SDM vol. 1, 14.5; vol. 2C, VFMADD132PD and following), computed in software.
 
 use super::operand::{Ymm, handler, other, rm, set, set_ymm, wide, ymm};
-use super::soft::{self, Class, DE, DOUBLE, Format, IE, Rounding, SINGLE};
+use super::soft::{self, Class, DOUBLE, Format, Rounding, SINGLE};
 use crate::core::Core;
-use crate::exec::sse::float;
+use crate::exec::sse::float::{self, DE, IE};
 use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
@@ -16,7 +16,7 @@ const NEGATED: u64 = 4;
 const MINUS_EVEN: u64 = 8;
 /// Bit of `Op::imm`: in elements with an odd number, the addend is negated.
 const MINUS_ODD: u64 = 16;
-/// Both bits, for operations that subtract in all elements.
+/// Bits of `Op::imm`: the addend is negated in all elements.
 const MINUS: u64 = MINUS_EVEN | MINUS_ODD;
 /// Bit of `Op::imm`: the operation has one element.
 const SCALAR: u64 = 32;

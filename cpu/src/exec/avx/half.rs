@@ -2,9 +2,9 @@
 //! to memory are not checked for alignment.
 
 use super::operand::{handler, immediate, in_memory, rm, set, set_ymm, unchecked, wide, ymm};
-use super::soft::{Class, DE, HALF, IE, Rounding, SINGLE};
+use super::soft::{Class, HALF, Rounding, SINGLE};
 use crate::core::Core;
-use crate::exec::sse::float;
+use crate::exec::sse::float::{self, DE, IE};
 use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};

@@ -3,11 +3,12 @@
 
 use super::operand::{Ymm, handler, other, set, unchecked, wide, ymm};
 use crate::core::Core;
+use crate::exec::sse::moves::{masked_operand, store_masked};
 use crate::mem::Prim;
-use crate::op::operand::{gpr, is_memory, segment_slot};
-use crate::op::{ADDRESS_32, Kind, Op, slot};
+use crate::op::operand::is_memory;
+use crate::op::{Kind, Op};
 use crate::stop::Flow;
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, Mnemonic};
 
 /// Chooses the handler of a masked move. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
@@ -26,17 +27,10 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             handler!(op, |core, o| unchecked(core, |core| load::<u64>(core, o)))
         }
         (Vmaskmovdqu, _) => {
-            // The operand in memory is DS:RDI, as modified by prefixes.
-            op.base = gpr(Register::RDI);
-            op.index = slot::ZERO;
-            op.disp = 0;
-            op.scale = if i.op_kind(0) == OpKind::MemorySegEDI { ADDRESS_32 } else { 0 };
-            op.seg = segment_slot(i.memory_segment());
-            op.dst = i.op_register(1).number() as u8;
-            op.src = i.op_register(2).number() as u8;
+            masked_operand(i, op);
             handler!(op, |core, o| {
                 let (v, mask) = (ymm(core, o.dst), ymm(core, o.src));
-                write::<u8>(core, o, [v[0], 0], [mask[0], 0])
+                store_masked(core, o, v[0], mask[0])
             })
         }
         _ => None,

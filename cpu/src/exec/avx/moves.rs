@@ -2,9 +2,9 @@
 
 use super::operand::{Ymm, handler, in_memory, other, rm, set, set_ymm, store, wide, ymm};
 use crate::core::Core;
+use crate::exec::sse::fxsave;
 use crate::op::operand::{gpr, is_gpr, is_memory, width};
 use crate::op::{Kind, Op};
-use crate::state::MXCSR_MASK;
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
@@ -70,20 +70,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             (core.ymm, core.fpu.xmm) = ([0; 16], [0; 16]);
             Ok(())
         }),
-        Vldmxcsr => handler!(op, |core, o| {
-            let va = o.ea(core);
-            let v = core.mem.load::<u32>(va)?;
-            if v & !MXCSR_MASK != 0 {
-                return Err(core.gp());
-            }
-            core.fpu.mxcsr = v;
-            Ok(())
-        }),
-        Vstmxcsr => handler!(op, |core, o| {
-            let va = o.ea(core);
-            let v = core.fpu.mxcsr;
-            core.mem.store(va, v)
-        }),
+        Vldmxcsr => handler!(op, |core, o| fxsave::load_mxcsr(core, o)),
+        Vstmxcsr => handler!(op, |core, o| fxsave::store_mxcsr(core, o)),
         _ => None,
     }
 }

@@ -2,17 +2,8 @@
 //! and exception flags are those of IEEE 754 with the choices of SSE (SDM vol. 1, 11.5 and 14.5.2): tininess is
 //! detected after rounding.
 
-/// Exception flags of MXCSR.
-pub(super) const IE: u32 = 1;
-pub(super) const DE: u32 = 1 << 1;
-const OE: u32 = 1 << 3;
-const UE: u32 = 1 << 4;
-const PE: u32 = 1 << 5;
-
-/// Rounding modes, as the RC field of MXCSR encodes them.
-const NEAREST: u32 = 0;
-const DOWN: u32 = 1;
-const UP: u32 = 2;
+use crate::exec::sse::float::{OE, PE, UE};
+use crate::exec::sse::round::{DOWN, NEAREST, UP};
 
 /// A binary format.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +38,7 @@ pub(super) struct Number {
     pub class: Class,
     pub significand: u64,
     pub exponent: i32,
-    /// True if the number is denormal. A denormal that counts as zero is none.
+    /// True if the number is denormal. False for a denormal that DAZ turns into zero.
     pub denormal: bool,
 }
 

@@ -21,12 +21,12 @@ const MXCSR_INITIAL: u32 = 0x1f80;
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     op.run = match i.mnemonic() {
-        Xsave => |core, op| save(core, op, Way::All, false),
-        Xsave64 => |core, op| save(core, op, Way::All, true),
-        Xsaveopt => |core, op| save(core, op, Way::InUse, false),
-        Xsaveopt64 => |core, op| save(core, op, Way::InUse, true),
-        Xsavec => |core, op| save(core, op, Way::Compacted, false),
-        Xsavec64 => |core, op| save(core, op, Way::Compacted, true),
+        Xsave => |core, op| save(core, op, SaveForm::All, false),
+        Xsave64 => |core, op| save(core, op, SaveForm::All, true),
+        Xsaveopt => |core, op| save(core, op, SaveForm::InUse, false),
+        Xsaveopt64 => |core, op| save(core, op, SaveForm::InUse, true),
+        Xsavec => |core, op| save(core, op, SaveForm::Compacted, false),
+        Xsavec64 => |core, op| save(core, op, SaveForm::Compacted, true),
         Xrstor => |core, op| restore(core, op, false),
         Xrstor64 => |core, op| restore(core, op, true),
         Xgetbv => xgetbv,
@@ -38,7 +38,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
 
 /// The saving instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum SaveForm {
     /// XSAVE.
     All,
     /// XSAVEOPT.
@@ -84,22 +84,23 @@ fn in_use(core: &Core) -> u64 {
     bit(x87, xcr0::X87) | bit(now.xmm != [0; 16], xcr0::SSE) | bit(core.ymm != [0; 16], xcr0::AVX)
 }
 
-fn save(core: &mut Core, op: &Op, way: Way, wide: bool) -> Flow {
+fn save(core: &mut Core, op: &Op, form: SaveForm, wide: bool) -> Flow {
     let (va, wanted) = area(core, op)?;
     let mut used = in_use(core);
-    if way == Way::Compacted && core.fpu.mxcsr != MXCSR_INITIAL {
+    if form == SaveForm::Compacted && core.fpu.mxcsr != MXCSR_INITIAL {
         used |= xcr0::SSE;
     }
-    let saved = if way == Way::All { wanted } else { wanted & used };
-    let control = if way == Way::Compacted { saved & xcr0::SSE } else { wanted & xcr0::AVX_STATE };
-    // The instruction writes the header, and other parts of the area only for the components that it saves.
+    let saved = if form == SaveForm::All { wanted } else { wanted & used };
+    let control = if form == SaveForm::Compacted { saved & xcr0::SSE } else { wanted & xcr0::AVX_STATE };
+    // The instruction writes the header, and the part before it only for the components that it saves. It may fault
+    // anywhere in that part (SDM vol. 1, 13.13).
     let first = if saved & (xcr0::X87 | xcr0::SSE) | control != 0 { 0 } else { HEADER };
     let end = if saved & xcr0::AVX != 0 { AVX_AT + AVX_LEN } else { AVX_AT };
-    core.mem.probe_write(va + first, end - first)?;
-    let header = if way == Way::Compacted {
+    core.mem.probe_write(va.wrapping_add(first), end - first)?;
+    let header = if form == SaveForm::Compacted {
         wanted & used
     } else {
-        core.mem.load::<u64>(va + HEADER)? & !wanted | wanted & used
+        core.mem.load::<u64>(va.wrapping_add(HEADER))? & !wanted | wanted & used
     };
     let image = Image::new(&core.fpu, wide);
     if saved & xcr0::X87 != 0 {
@@ -112,15 +113,15 @@ fn save(core: &mut Core, op: &Op, way: Way, wide: bool) -> Flow {
         image.store_xmm(core, va)?;
     }
     if saved & xcr0::AVX != 0 {
-        let at = va + AVX_AT;
+        let at = va.wrapping_add(AVX_AT);
         for n in 0..16 {
             let v = core.ymm[n];
-            core.mem.store(at + 16 * n as u64, v)?;
+            core.mem.store(at.wrapping_add(16 * n as u64), v)?;
         }
     }
-    core.mem.store(va + HEADER, header)?;
-    if way == Way::Compacted {
-        core.mem.store(va + HEADER + 8, wanted | COMPACTED)?;
+    core.mem.store(va.wrapping_add(HEADER), header)?;
+    if form == SaveForm::Compacted {
+        core.mem.store(va.wrapping_add(HEADER + 8), wanted | COMPACTED)?;
     }
     Ok(())
 }
@@ -133,14 +134,14 @@ fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
     }
     let mut header = [0; 8];
     for (n, word) in header.iter_mut().enumerate() {
-        *word = core.mem.load::<u64>(va + HEADER + 8 * n as u64)?;
+        *word = core.mem.load::<u64>(va.wrapping_add(HEADER + 8 * n as u64))?;
     }
     let [saved, layout, ..] = header;
     let compacted = layout & COMPACTED != 0;
     let control = wanted & if compacted { xcr0::SSE } else { xcr0::AVX_STATE } != 0;
     if control && !compacted {
-        // So does a page fault at MXCSR in the standard format.
-        core.mem.load::<u32>(va + fxsave::MXCSR_AT)?;
+        // A page fault at MXCSR also comes before #GP for the header, in the standard format.
+        core.mem.probe_read(va.wrapping_add(fxsave::MXCSR_AT))?;
     }
     let known = if compacted { layout & !COMPACTED } else { core.xcr0 };
     let reserved = if compacted { &header[2..] } else { &header[1..3] };
@@ -168,14 +169,14 @@ fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
     if compacted && wanted & xcr0::SSE != 0 && saved & xcr0::SSE == 0 {
         state.mxcsr = MXCSR_INITIAL;
     } else if control {
-        state.mxcsr = core.mem.load::<u32>(va + fxsave::MXCSR_AT)?;
+        state.mxcsr = core.mem.load::<u32>(va.wrapping_add(fxsave::MXCSR_AT))?;
         if state.mxcsr & !MXCSR_MASK != 0 {
             return Err(core.gp());
         }
     }
     if wanted & xcr0::AVX != 0 {
         for (n, half) in ymm.iter_mut().enumerate() {
-            let at = va + AVX_AT + 16 * n as u64;
+            let at = va.wrapping_add(AVX_AT + 16 * n as u64);
             *half = if saved & xcr0::AVX != 0 { core.mem.load::<u128>(at)? } else { 0 };
         }
     }

@@ -14,12 +14,12 @@ use crate::host_fp::sse as host;
 use crate::stop::{Stop, vector};
 
 /// Exception flags of MXCSR.
-pub(super) const IE: u32 = 1;
-const DE: u32 = 1 << 1;
+pub(crate) const IE: u32 = 1;
+pub(crate) const DE: u32 = 1 << 1;
 const ZE: u32 = 1 << 2;
-const OE: u32 = 1 << 3;
-const UE: u32 = 1 << 4;
-pub(super) const PE: u32 = 1 << 5;
+pub(crate) const OE: u32 = 1 << 3;
+pub(crate) const UE: u32 = 1 << 4;
+pub(crate) const PE: u32 = 1 << 5;
 pub(crate) const FLAGS: u32 = 0x3f;
 /// Control bit of MXCSR: denormal operands count as zeros.
 pub(crate) const DAZ: u32 = 1 << 6;

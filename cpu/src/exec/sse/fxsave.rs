@@ -18,25 +18,34 @@ const ST: u64 = 32;
 /// Offset of XMM0 in the FXSAVE area.
 const XMM: u64 = 160;
 
+/// Loads MXCSR from memory.
+pub(crate) fn load_mxcsr(core: &mut Core, op: &Op) -> Flow {
+    let va = op.ea(core);
+    let v = core.mem.load::<u32>(va)?;
+    if v & !MXCSR_MASK != 0 {
+        return Err(core.gp());
+    }
+    core.fpu.mxcsr = v;
+    Ok(())
+}
+
+/// Stores MXCSR to memory.
+pub(crate) fn store_mxcsr(core: &mut Core, op: &Op) -> Flow {
+    let (va, v) = (op.ea(core), core.fpu.mxcsr);
+    core.mem.store(va, v)
+}
+
 /// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
         Ldmxcsr => handler!(op, |core, o| {
             usable(core)?;
-            let va = o.ea(core);
-            let v = core.mem.load::<u32>(va)?;
-            if v & !MXCSR_MASK != 0 {
-                return Err(core.gp());
-            }
-            core.fpu.mxcsr = v;
-            Ok(())
+            load_mxcsr(core, o)
         }),
         Stmxcsr => handler!(op, |core, o| {
             usable(core)?;
-            let va = o.ea(core);
-            let v = core.fpu.mxcsr;
-            core.mem.store(va, v)
+            store_mxcsr(core, o)
         }),
         Fxsave => handler!(op, |core, o| save(core, o, false)),
         Fxsave64 => handler!(op, |core, o| save(core, o, true)),

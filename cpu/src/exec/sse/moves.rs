@@ -253,9 +253,9 @@ fn store_gpr<T: Prim>(core: &mut Core, op: &Op) -> Flow {
     core.mem.store(va, v)
 }
 
-/// MASKMOVDQU and MASKMOVQ: store each byte whose mask byte has its top bit set. The manual leaves open whether an
+/// MASKMOVDQU, VMASKMOVDQU and MASKMOVQ: stores each byte whose mask byte has its top bit set. The manual leaves open whether an
 /// instruction with an empty mask faults; here it does not.
-fn store_masked(core: &mut Core, op: &Op, v: u128, mask: u128) -> Flow {
+pub(crate) fn store_masked(core: &mut Core, op: &Op, v: u128, mask: u128) -> Flow {
     let va = op.ea(core);
     let chosen = |n: u64| mask >> (8 * n + 7) & 1 != 0;
     for n in (0..16).filter(|&n| chosen(n)) {
@@ -268,7 +268,7 @@ fn store_masked(core: &mut Core, op: &Op, v: u128, mask: u128) -> Flow {
 }
 
 /// Stores the implied memory operand of MASKMOVDQU and MASKMOVQ in `op`: DS:RDI, as modified by prefixes.
-pub(super) fn masked_operand(i: &Instruction, op: &mut Op) {
+pub(crate) fn masked_operand(i: &Instruction, op: &mut Op) {
     op.base = gpr(Register::RDI);
     op.index = slot::ZERO;
     op.disp = 0;

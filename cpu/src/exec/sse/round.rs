@@ -20,9 +20,9 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
 }
 
 /// Rounding modes, as the RC field of MXCSR encodes them.
-const NEAREST: u32 = 0;
-const DOWN: u32 = 1;
-const UP: u32 = 2;
+pub(crate) const NEAREST: u32 = 0;
+pub(crate) const DOWN: u32 = 1;
+pub(crate) const UP: u32 = 2;
 
 /// Rounds the first `n` elements of `b`, of `BITS` bits each. Bits 0-1 of `imm` are the rounding mode, unless bit 2
 /// selects the mode of MXCSR. Bit 3 suppresses the precision exception (SDM vol. 2B, figure 4-24).

@@ -39,7 +39,7 @@ fn cpuid_op(core: &mut Core, _op: &Op) -> Flow {
     if core.panics_from.is_some_and(|icount| core.icount >= icount) {
         panic!("a planted panic of CPUID");
     }
-    let seen = cpuid::Seen {
+    let seen = cpuid::CpuidInputs {
         apic_base: core.msrs.apic_base,
         osxsave: core.cr4 & cr4::OSXSAVE != 0,
         xcr0: core.xcr0,

@@ -99,8 +99,8 @@ pub struct Timeline {
     boot_watch: Option<BootWatch>,
     /// Messages to the operator about the boot. The caller has not taken these messages yet.
     boot_notes: Vec<String>,
-    /// Nodes of which [`Timeline::take_lacks`] has told the operator.
-    lacking_told: BTreeSet<usize>,
+    /// Nodes whose missing instruction was reported ([`Timeline::take_missing_notes`]).
+    missing_reported: BTreeSet<usize>,
     /// [`Timeline::icount`] and vtime in nanoseconds at the start of the test template's `eventually_` and `finally_`
     /// commands or, without these commands, at the start of the checks.
     checks_begun: Option<(u64, u64)>,
@@ -131,7 +131,7 @@ impl Timeline {
             reporting,
             boot_watch: None,
             boot_notes: Vec::new(),
-            lacking_told: BTreeSet::new(),
+            missing_reported: BTreeSet::new(),
             checks_begun: None,
             until_done: false,
             trail_cpu_ns: 0,
@@ -224,17 +224,17 @@ impl Timeline {
 
     /// Returns lines that tell the operator of instructions that programs executed although the CPU model lacks them: one for
     /// each node, at its first such instruction since this timeline was created.
-    pub fn take_lacks(&mut self) -> Vec<String> {
+    pub fn take_missing_notes(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for node in 0..self.world.nodes().len() {
             let machine = self.machine_mut(node);
-            let Some(lacking) = machine.take_lacking() else { continue };
+            let Some(missing) = machine.take_missing_instruction() else { continue };
             let (name, model) = (machine.name().to_owned(), machine.cpu_model());
-            if self.lacking_told.insert(node) {
+            if self.missing_reported.insert(node) {
                 lines.push(format!(
-                    "node {name}: a program executed {lacking}, which the CPU model {model} lacks; cpu = \"{}\" in the world file \
+                    "node {name}: a program executed {missing}, which the CPU model {model} lacks; cpu = \"{}\" in the world file \
                      has it",
-                    lacking.model_for(model)
+                    missing.model_for(model)
                 ));
             }
         }

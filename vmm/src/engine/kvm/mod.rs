@@ -49,8 +49,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everett_cpu::CpuState;
 use everett_cpu::state::Msrs;
+use everett_cpu::{CpuModel, CpuState};
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
@@ -196,6 +196,9 @@ impl KvmEngine {
 }
 
 impl Engine for KvmEngine {
+    fn cpu_model(&self) -> CpuModel {
+        CpuModel::V2
+    }
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.borrow();
         Capabilities { clock: inner.clock(), disturbed: inner.can_be_disturbed() }
