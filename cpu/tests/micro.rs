@@ -10,6 +10,7 @@ mod micro {
     mod near;
 
     mod arithmetic;
+    mod bit_tests;
     mod branches;
     mod breakpoints;
     mod code;

@@ -33,6 +33,7 @@ pub(super) enum Alu {
 }
 
 /// Condition codes, as in the low four bits of the Jcc opcodes.
+pub(super) const OVERFLOW: u8 = 0;
 pub(super) const BELOW: u8 = 2;
 pub(super) const ABOVE: u8 = 7;
 pub(super) const EQUAL: u8 = 4;
@@ -166,6 +167,10 @@ impl Asm {
     /// [base + disp] = src, 64 bits.
     pub(super) fn store(&mut self, base: Host, disp: i32, src: Host) {
         self.on_memory(true, 0x89, src.0, base, disp);
+    }
+    /// [base + disp] = src, 32 bits.
+    pub(super) fn store32(&mut self, base: Host, disp: i32, src: Host) {
+        self.on_memory(false, 0x89, src.0, base, disp);
     }
     /// [base + disp] = imm, 64 bits, sign-extended.
     pub(super) fn store_imm(&mut self, base: Host, disp: i32, imm: i32) {
@@ -378,6 +383,15 @@ impl Asm {
         self.on_register(true, 0xc1, 0, dst);
         self.code.push(count);
     }
+    /// dst = dst rotated by one, in `1 << log2` bytes. Sets only CF and OF.
+    pub(super) fn rotate_by_one(&mut self, left: bool, log2: u8, dst: Host) {
+        if log2 == 1 {
+            self.code.push(0x66);
+        }
+        // Without a REX prefix, the byte registers 4 to 7 are AH to BH.
+        debug_assert!(log2 > 0 || dst.0 < 4 || dst.0 > 7);
+        self.on_register(log2 == 3, if log2 == 0 { 0xd0 } else { 0xd1 }, u8::from(!left), dst);
+    }
     /// dst <<= count, 64 bits.
     pub(super) fn shift_left(&mut self, dst: Host, count: u8) {
         self.on_register(true, 0xc1, 4, dst);
@@ -508,6 +522,7 @@ mod tests {
                 };
                 format!("[{:?}{index}{:+}]", i.memory_base(), i.memory_displacement64() as i64)
             }
+            OpKind::Immediate8 => i.immediate8().to_string(),
             _ => i.near_branch64().to_string(),
         }
     }
@@ -528,6 +543,9 @@ mod tests {
                 asm.alu_memory(Alu::Add, Host(a), Host(b), 0);
                 asm.copy(Host(a), Host(b));
                 asm.extend32(Host(a), Host(b));
+                asm.store32(Host(b), 0x10, Host(a));
+                asm.rotate_by_one(true, 3, Host(a));
+                asm.rotate_by_one(false, 2, Host(b));
                 if Host(a) != RSP {
                     asm.sum(Host(b), Host(b), Host(a), 3, 8);
                 }
@@ -539,6 +557,9 @@ mod tests {
                     format!("add {a},[{b}+0]"),
                     format!("mov {a},{b}"),
                     format!("movsxd {a},{}", narrow(&b)),
+                    format!("mov [{b}+16],{}", narrow(&a)),
+                    format!("rol {a},1"),
+                    format!("ror {},1", narrow(&b)),
                 ];
                 if a != "rsp" {
                     lines.push(format!("lea {b},[{b}+{a}*8+8]"));

@@ -8,7 +8,7 @@
 use iced_x86::{Decoder, Encoder, Instruction};
 
 use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R13, R15};
-use super::choice::{can_be_arithmetic, plain};
+use super::choice::{can_be_arithmetic, can_be_partial, plain};
 use super::emitter::{Emitter, InHost, Places, Source, Ways};
 use super::frame::slot as at_slot;
 use super::registers::Registers;
@@ -87,6 +87,8 @@ impl Emitter<'_> {
                 ended = true;
             } else if can_be_arithmetic(&i, &self.source.ops[n]) {
                 self.arithmetic(&i, n);
+            } else if can_be_partial(&i, &self.source.ops[n]) {
+                self.partial(&i, n);
             } else if self.plain[n].translated {
                 self.plain(&i, n);
             } else if can_be_vector(&i, &self.source.ops[n]) {

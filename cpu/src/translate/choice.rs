@@ -120,8 +120,6 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Xchg => !names_second_byte(i) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
         Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb => true,
         Mnemonic::Cmpxchg | Mnemonic::Xadd => is_memory(i, 0),
-        // Rotations are translated only if nothing observes their flags.
-        Mnemonic::Rol | Mnemonic::Ror => is_gpr(i, 0) && width(i, 0) >= 4,
         Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if is_immediate(i, 1) => {
             is_gpr(i, 0) && !names_second_byte(i) && {
                 let bits = 8 * width(i, 0) as u64;
@@ -166,10 +164,34 @@ pub(super) fn can_be_arithmetic(i: &Instruction, op: &Op) -> bool {
     }
 }
 
+/// True if [`Emitter::partial`](super::emitter::Emitter::partial()) translates the instruction. It then changes only CF,
+/// or CF and OF.
+pub(super) fn can_be_partial(i: &Instruction, op: &Op) -> bool {
+    match i.mnemonic() {
+        Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc => {
+            is_gpr(i, 0) || width(i, 0) >= 4 && is_near_memory(i, op)
+        }
+        Mnemonic::Rol | Mnemonic::Ror => {
+            let count_mask = if width(i, 0) == 8 { 63 } else { 31 };
+            let changes_flags = !is_immediate(i, 1) || i.immediate(1) & count_mask != 0;
+            is_gpr(i, 0) && !names_second_byte(i) && changes_flags
+        }
+        _ => false,
+    }
+}
+
 /// True for a shift whose count is in CL. If the count is zero, it leaves all flags unchanged.
 fn is_shift_by_cl(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar)
         && !is_immediate(i, 1)
+}
+
+/// True for bit tests and rotations, which change only CF, or CF and OF. Not all of their forms are translated.
+fn is_partial(i: &Instruction) -> bool {
+    matches!(
+        i.mnemonic(),
+        Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc | Mnemonic::Rol | Mnemonic::Ror
+    )
 }
 
 /// True for a division. It can raise #DE, and leaves all flags unchanged.
@@ -202,7 +224,8 @@ pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
         let writes = i.rflags_modified() & ARITH != 0;
         let told = operation(i).is_some() || !writes;
         let plain = can_be_plain(i, &ops[n]) && (told || !seen);
-        all[n] = Plain { translated: plain || can_be_arithmetic(i, &ops[n]), seen };
+        let other = can_be_arithmetic(i, &ops[n]) || can_be_partial(i, &ops[n]);
+        all[n] = Plain { translated: plain || other, seen };
     }
     all
 }
@@ -218,6 +241,10 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
         // A shift by a count of zero leaves the flags of instruction `n` unchanged. If nothing observes the flags after
         // the shift, this does not matter, and the shift counts as an instruction that writes all flags.
         if is_shift_by_cl(i) && plain.seen {
+            return true;
+        }
+        // The stored flags of instruction `n` remain in use beside those of a translated BT or rotation.
+        if is_partial(i) && plain.seen {
             return true;
         }
         if i.rflags_modified() & ARITH == ARITH {
@@ -283,11 +310,17 @@ mod tests {
         assert_eq!(choices(&[0x39, 0xd8, 0xf7, 0xf1, 0x01, 0xc8])[0], (true, true));
         // bsf eax, ebx; setz cl; add eax, ecx: SETZ can use the host's flags.
         assert_eq!(choices(&[0x0f, 0xbc, 0xc3, 0x0f, 0x94, 0xc1, 0x01, 0xc8])[0], (false, true));
-        // cmp eax, ebx; rol eax, 3; sete cl; add eax, ecx: SETE observes flags of ROL, so the handler of ROL runs, and
-        // it observes the flags of CMP.
+        // cmp eax, ebx; rol eax, 3; sete cl; add eax, ecx: SETE observes ZF of CMP, which ROL keeps, but not in the
+        // host's flags. Nothing observes the flags without SETE.
         assert_eq!(
             choices(&[0x39, 0xd8, 0xc1, 0xc0, 0x03, 0x0f, 0x94, 0xc1, 0x01, 0xc8])[..2],
-            [(true, true), (true, false)]
+            [(true, true), (true, true)]
+        );
+        assert_eq!(choices(&[0x39, 0xd8, 0xc1, 0xc0, 0x03, 0x01, 0xc8])[..2], [(false, true), (false, true)]);
+        // cmp eax, ebx; bt eax, 3; setb cl; add eax, ecx.
+        assert_eq!(
+            choices(&[0x39, 0xd8, 0x0f, 0xba, 0xe0, 0x03, 0x0f, 0x92, 0xc1, 0x01, 0xc8])[..2],
+            [(true, true), (true, true)]
         );
     }
 

@@ -64,6 +64,7 @@ pub(super) struct Places<'p> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InHost {
     Nothing,
+    Carry,
     CarryAndOverflow,
     AllButOverflow,
     All,
@@ -95,8 +96,8 @@ pub(super) struct Emitter<'e> {
     pub plain: &'e [Plain],
     /// Guest flags that the host's flags hold at this point.
     pub in_host: InHost,
-    /// Arithmetic operation (and its width) from whose stored operands the flags can be computed. `None` if the
-    /// operation is not known at this point.
+    /// Arithmetic operation (and its width) from whose stored operands all flags can be computed. `None` if the
+    /// operation is not known at this point, or if a CF may be stored beside its operands.
     pub known: Option<(Operation, u8)>,
     /// References to other blocks so far.
     pub ways: Ways,

@@ -20,6 +20,7 @@ impl Emitter<'_> {
             (InHost::All, _) => return,
             (InHost::AllButOverflow, _) if !overflow => return,
             (InHost::CarryAndOverflow, _) if condition < 4 => return,
+            (InHost::Carry, _) if matches!(condition, 2 | 3) => return,
             (_, Some((operation, log2))) if compute(self.asm, operation, log2) => {}
             _ => self.ask(self.places.routines.flags),
         }
@@ -29,7 +30,7 @@ impl Emitter<'_> {
     /// registers that hold guest registers.
     pub(super) fn need_carry(&mut self) {
         match (self.in_host, self.known) {
-            (InHost::All | InHost::AllButOverflow | InHost::CarryAndOverflow, _) => {}
+            (InHost::All | InHost::AllButOverflow | InHost::CarryAndOverflow | InHost::Carry, _) => {}
             (_, Some((Operation::Host, _))) => carry_of_host(self.asm),
             (_, Some((operation, log2))) if compute(self.asm, operation, log2) => self.in_host = InHost::All,
             _ => self.ask(self.places.routines.carry),

@@ -229,7 +229,7 @@ impl Emitter<'_> {
 
 /// Removes prefixes that have no effect here but may have one on some host. LOCK is unnecessary with one vCPU, segment
 /// bases are already part of the addresses, and the other prefixes are hints.
-fn without_prefixes(i: &mut Instruction) {
+pub(super) fn without_prefixes(i: &mut Instruction) {
     i.set_has_lock_prefix(false);
     i.set_has_xacquire_prefix(false);
     i.set_has_xrelease_prefix(false);

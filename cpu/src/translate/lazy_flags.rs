@@ -1,6 +1,7 @@
 //! Lazy flags: translated code stores the operands of an operation, and computes flags from the operands only when
 //! something reads the flags. [`settle`] computes all flags for the interpreter, and [`compute`] emits code that
-//! computes them.
+//! computes them. An instruction that changes only CF, or CF and OF, leaves the operands as they are, and stores its CF
+//! and OF beside them.
 //!
 //! **Invariant.** Outside of translated code the stored kind (operation and width) is [`NONE`], and
 //! [`crate::core::Core::flags`] is up to date.
@@ -38,7 +39,16 @@ pub(super) enum Operation {
 /// Kind that means that no operands are stored, because [`crate::core::Core::flags`] is up to date.
 pub(super) const NONE: u8 = 0;
 
-/// Returns the kind that stands for an operation on operands of `1 << log2` bytes.
+/// Bit of the stored kind: the guest's CF is byte [`CARRY_BYTE`], whatever the stored operation's CF is.
+pub(super) const OWN_CARRY: u8 = 0x40;
+/// Bit of the stored kind: the guest's OF is byte [`OVERFLOW_BYTE`]. [`OWN_CARRY`] is then set, too.
+pub(super) const OWN_OVERFLOW: u8 = 0x80;
+/// Bytes of [`slot::KIND`] that hold a CF and an OF of their own, each 0 or 1.
+pub(super) const CARRY_BYTE: u8 = 1;
+pub(super) const OVERFLOW_BYTE: u8 = 2;
+
+/// Returns the kind that stands for an operation on operands of `1 << log2` bytes. Its bits [`OWN_CARRY`] and
+/// [`OWN_OVERFLOW`] are clear.
 pub(super) fn kind(operation: Operation, log2: u8) -> u8 {
     1 + (operation as u8) * 4 + log2
 }
@@ -46,7 +56,8 @@ pub(super) fn kind(operation: Operation, log2: u8) -> u8 {
 /// Computes the flags from the stored operands and stores them in [`Core::flags`], which the interpreter reads.
 #[inline]
 pub(super) fn settle(core: &mut Core) {
-    let kind = std::mem::take(&mut core.regs[slot::KIND as usize]) as u8;
+    let stored = std::mem::take(&mut core.regs[slot::KIND as usize]);
+    let kind = stored as u8 & !(OWN_CARRY | OWN_OVERFLOW);
     if kind != NONE {
         let (x, y) = (core.regs[slot::X as usize], core.regs[slot::Y as usize]);
         core.flags = match (kind - 1) & 3 {
@@ -55,6 +66,11 @@ pub(super) fn settle(core: &mut Core) {
             2 => flags::<u32>(kind, x, y),
             _ => flags::<u64>(kind, x, y),
         };
+    }
+    if stored as u8 & OWN_CARRY != 0 {
+        let is_set = |byte: u8| stored >> (8 * byte) & 1 != 0;
+        let overflow = if stored as u8 & OWN_OVERFLOW != 0 { is_set(OVERFLOW_BYTE) } else { core.flags.of() };
+        core.flags = core.flags.with_cf_of(is_set(CARRY_BYTE), overflow);
     }
 }
 
@@ -76,7 +92,8 @@ fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
 }
 
 /// Emits code that sets the host's flags to the operation's flags, computed from the stored operands. Covers all flags
-/// that conditional instructions read. Returns false if such code is impossible. The code clobbers R10 and R11.
+/// that conditional instructions read. No CF may be stored beside the operands. Returns false if such code is impossible.
+/// The code clobbers R10 and R11.
 pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
     match operation {
         Operation::Logic => {

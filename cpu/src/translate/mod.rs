@@ -18,17 +18,17 @@
 //! - [`emitter`]: the state of a block's translation in progress
 //! - [`operands`]: conversion of memory operands to host addresses
 //! - [`flag_tracking`]: where the guest's flags are, at each position in a block
-//! - [`instruction`], [`arithmetic`], [`stack`], [`vectors`]: translation of one instruction, of multiplications and
-//!   other arithmetic, of a run of pushes or pops, and of SSE
+//! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`vectors`]: translation of one instruction, of
+//!   multiplications and other arithmetic, of bit tests and rotations, of a run of pushes or pops, and of SSE
 //! - [`ends`]: translation of the branch or jump that ends a block
 //! - [`block`]: translation of a whole block
 //! - [`hot`]: the decision to translate a block, and what the CPU does after translated code returns
 //!
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
-//! instructions on a list (`choice::can_be_plain`, `choice::can_be_arithmetic`, `vectors::LISTED`,
-//! `vectors::FLOATING`). No listed instruction is privileged or control flow. This module re-encodes all of them and
-//! chooses their registers and memory operands. A division is executed only if its quotient fits, so that it raises no
-//! exception on the host. Therefore:
+//! instructions on a list (`choice::can_be_plain`, `choice::can_be_arithmetic`, `choice::can_be_partial`,
+//! `vectors::LISTED`, `vectors::FLOATING`). No listed instruction is privileged or control flow. This module re-encodes
+//! all of them and chooses their registers and memory operands. A division is executed only if its quotient fits, so
+//! that it raises no exception on the host. Therefore:
 //! - Translated code accesses only four kinds of memory. The first is [`crate::core::Core`], into which R15 always
 //!   points. The second is tables whose addresses are in `Core`. An index into a table is masked to the table's length,
 //!   or is the number of a page of RAM. The third is guest RAM, through a TLB entry whose tag has matched for the first
@@ -74,6 +74,7 @@ mod lazy_flags;
 mod links;
 mod memory;
 mod operands;
+mod partial;
 mod registers;
 mod routines;
 mod sites;

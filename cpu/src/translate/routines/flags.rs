@@ -7,7 +7,7 @@ use crate::op::slot::{KIND, X};
 use crate::translate::asm::{Alu, Asm, EQUAL, Label, NOT_EQUAL, R9, R10, R15, RAX, RDI};
 use crate::translate::enter::read_flags;
 use crate::translate::frame::{MIDDLE, slot};
-use crate::translate::lazy_flags::{self, GUEST_FLAGS, Operation};
+use crate::translate::lazy_flags::{self, CARRY_BYTE, GUEST_FLAGS, OWN_CARRY, Operation};
 
 /// The most frequent kinds of lazy flags, in the order in which the code compares them.
 const USUAL: [(Operation, u8); 11] = [
@@ -75,13 +75,19 @@ pub(super) fn flag_bits(asm: &mut Asm) {
     }
 }
 
-/// Emits the routine `carry`. Its fast path serves loops in which INC or DEC keeps the old CF.
+/// Emits the routine `carry`. Its fast paths serve loops in which INC or DEC keeps the old CF, and a CF that BT or a
+/// rotation stored beside the operands.
 pub(super) fn carry(asm: &mut Asm, unusual: u64) {
-    let other = asm.label();
+    let (own, other) = (asm.label(), asm.label());
     asm.load_by_width(0, R10, R15, slot(KIND));
+    asm.test_byte(R10, OWN_CARRY);
+    asm.jump_if(NOT_EQUAL, own);
     asm.alu_imm(Alu::Cmp, R10, i32::from(lazy_flags::kind(Operation::Host, 3)));
     asm.jump_if(NOT_EQUAL, other);
     lazy_flags::carry_of_host(asm);
+    asm.ret();
+    asm.bind(own);
+    asm.bit_test(R15, slot(KIND), 8 * CARRY_BYTE);
     asm.ret();
     asm.bind(other);
     asm.jump_to(unusual);
