@@ -195,6 +195,8 @@ struct Translator {
     links: Links,
     /// Jump table: addresses of translations, by place.
     jumps: Zeroed<Jump>,
+    /// Slots of the jump table that have an entry. Clearing only these is quick when there are few.
+    filled: Vec<u32>,
     translation: Translation,
     made: u64,
     /// Number of times that all translations were dropped, plus one.
@@ -222,6 +224,7 @@ impl Translator {
             sites: Sites::default(),
             links: Links::default(),
             jumps,
+            filled: Vec::new(),
             translation: Translation::default(),
             made: 0,
             generation: 1,
@@ -252,7 +255,9 @@ impl Translator {
             (self.published, self.wanted) = (0, 0);
             self.sites.clear();
             self.links.clear();
-            self.jumps.fill(Jump::zeroed());
+            for slot in self.filled.drain(..) {
+                self.jumps[slot as usize] = Jump::zeroed();
+            }
             self.jumps[jump_slot(0)] = NOWHERE;
         }
     }
@@ -323,7 +328,11 @@ impl Translator {
     /// to that place finds the translation in the jump table.
     fn follows(&mut self, place: u64, id: u32) {
         if id != 0 && id <= self.published {
-            self.jumps[jump_slot(place)] = Jump { place, code: self.get(id).code };
+            let slot = jump_slot(place);
+            if self.jumps[slot].place == Jump::zeroed().place {
+                self.filled.push(slot as u32);
+            }
+            self.jumps[slot] = Jump { place, code: self.get(id).code };
         }
     }
 }
