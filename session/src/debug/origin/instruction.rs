@@ -3,12 +3,21 @@
 use everett_cpu::state::seg;
 use everett_vmm::Machine;
 use iced_x86::{
-    ConditionCode, Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register,
+    ConditionCode, Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfo,
+    InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 
 /// Maximum length of an instruction, in bytes.
 const CODE_BYTES: usize = 15;
+
+/// Length of an XMM register, in bytes. The upper half of a YMM register begins at this offset.
+const XMM_BYTES: u64 = 16;
+
+/// Reason why a value is not followed that several instructions made.
+const PARTS_LACK: &str = "several instructions each wrote a part of the value";
+
+/// Reason why the computations of AVX instructions are not followed.
+const VECTORS_LACK: &str = "an AVX instruction that is no plain copy made the value, which is not followed";
 
 /// A CPU before an instruction.
 #[derive(Debug, Clone)]
@@ -27,12 +36,24 @@ pub(super) struct Before {
 /// A part of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The whole register: one of RAX to R15 or XMM0 to XMM15.
+    /// The whole register: one of RAX to R15 or XMM0 to XMM15. An XMM register stands for the YMM register that it is the
+    /// lower half of, so `offset` can be 16 or more.
     pub(super) register: Register,
     /// Offset of the first byte.
     pub(super) offset: u64,
     /// Length in bytes.
     pub(super) bytes: u64,
+}
+
+impl Part {
+    /// Returns the register's name for messages: that of the YMM register if the part has bytes of its upper half.
+    pub(super) fn named(self) -> Register {
+        if self.register.is_xmm() && self.offset + self.bytes > XMM_BYTES {
+            Register::YMM0 + self.register.number() as u32
+        } else {
+            self.register
+        }
+    }
 }
 
 /// Where a value comes from.
@@ -54,7 +75,8 @@ pub(super) enum Value {
 fn copies(mnemonic: Mnemonic) -> bool {
     use Mnemonic::{
         Lddqu, Mov, Movapd, Movaps, Movd, Movdqa, Movdqu, Movntdq, Movnti, Movntps, Movq, Movsx, Movsxd,
-        Movupd, Movups, Movzx,
+        Movupd, Movups, Movzx, Vlddqu, Vmovapd, Vmovaps, Vmovd, Vmovdqa, Vmovdqu, Vmovntdq, Vmovntdqa,
+        Vmovntpd, Vmovntps, Vmovq, Vmovupd, Vmovups,
     };
     matches!(
         mnemonic,
@@ -73,6 +95,19 @@ fn copies(mnemonic: Mnemonic) -> bool {
             | Movnti
             | Movntdq
             | Movntps
+            | Vmovd
+            | Vmovq
+            | Vmovaps
+            | Vmovapd
+            | Vmovups
+            | Vmovupd
+            | Vmovdqa
+            | Vmovdqu
+            | Vlddqu
+            | Vmovntdq
+            | Vmovntdqa
+            | Vmovntps
+            | Vmovntpd
     )
 }
 
@@ -82,11 +117,11 @@ fn is_string_copy(mnemonic: Mnemonic, instruction: &Instruction) -> bool {
 }
 
 fn is_general(register: Register) -> bool {
-    register.is_gpr() || register.is_xmm()
+    register.is_gpr() || register.is_vector_register()
 }
 
 /// Returns the part that a register names. Registers of 32 bits name the whole register if they are written, because
-/// the CPU clears the rest.
+/// the CPU clears the rest. Instructions with a VEX prefix write a ZMM register, because they clear the rest of theirs.
 fn part(register: Register, is_written: bool) -> Option<Part> {
     if !is_general(register) {
         return None;
@@ -94,7 +129,11 @@ fn part(register: Register, is_written: bool) -> Option<Part> {
     let offset = u64::from(matches!(register, Register::AH | Register::BH | Register::CH | Register::DH));
     let bytes = register.size() as u64;
     let bytes = if is_written && register.is_gpr32() { 8 } else { bytes };
-    let register = if register.is_xmm() { register } else { register.full_register() };
+    let register = if register.is_vector_register() {
+        Register::XMM0 + register.number() as u32
+    } else {
+        register.full_register()
+    };
     Some(Part { register, offset, bytes })
 }
 
@@ -229,8 +268,8 @@ impl Before {
                 let register = instruction.op_register(operand);
                 let source = part(register, false).map(|part| match instruction.mnemonic() {
                     // These copy only the first bytes of an SSE register.
-                    Mnemonic::Movq => Part { bytes: part.bytes.min(8), ..part },
-                    Mnemonic::Movd => Part { bytes: part.bytes.min(4), ..part },
+                    Mnemonic::Movq | Mnemonic::Vmovq => Part { bytes: part.bytes.min(8), ..part },
+                    Mnemonic::Movd | Mnemonic::Vmovd => Part { bytes: part.bytes.min(4), ..part },
                     _ => part,
                 });
                 match source {
@@ -284,7 +323,21 @@ impl Before {
             Mnemonic::Fxsave | Mnemonic::Fxsave64 => {
                 return unknown("the registers were saved by fxsave, which is not followed");
             }
+            Mnemonic::Xsave
+            | Mnemonic::Xsave64
+            | Mnemonic::Xsaveopt
+            | Mnemonic::Xsaveopt64
+            | Mnemonic::Xsavec
+            | Mnemonic::Xsavec64
+            | Mnemonic::Xsaves
+            | Mnemonic::Xsaves64 => {
+                return unknown("the registers were saved by xsave, which is not followed");
+            }
             _ => {}
+        }
+        let is_wide = |register: Register| register.is_ymm() || register.is_zmm();
+        if info.used_registers().iter().any(|used| is_wide(used.register())) {
+            return unknown(VECTORS_LACK);
         }
         let is_address = |register: Register| {
             instruction.mnemonic() != Mnemonic::Lea
@@ -330,7 +383,23 @@ impl Before {
         let mnemonic = instruction.mnemonic();
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(instruction);
-        if matches!(mnemonic, Mnemonic::Fxrstor | Mnemonic::Fxrstor64) && wanted.register.is_xmm() {
+        let end = wanted.offset + wanted.bytes;
+        let is_vector = wanted.register.is_xmm();
+        match mnemonic {
+            Mnemonic::Xrstor | Mnemonic::Xrstor64 | Mnemonic::Xrstors | Mnemonic::Xrstors64 if is_vector => {
+                return Some(unknown("the registers were restored by xrstor, which is not followed"));
+            }
+            Mnemonic::Vzeroall if is_vector => return Some(unknown(VECTORS_LACK)),
+            Mnemonic::Vzeroupper if is_vector => return (end > XMM_BYTES).then(|| unknown(VECTORS_LACK)),
+            _ => {}
+        }
+        if matches!(mnemonic, Mnemonic::Fxrstor | Mnemonic::Fxrstor64) && is_vector {
+            if wanted.offset >= XMM_BYTES {
+                return None;
+            }
+            if end > XMM_BYTES {
+                return Some(unknown(PARTS_LACK));
+            }
             /// Offset of the first SSE register in the area.
             const VECTORS: u64 = 160;
             let at = VECTORS + 16 * wanted.register.number() as u64 + wanted.offset;
@@ -339,14 +408,14 @@ impl Before {
                 None => unknown("the address of an operand is not known"),
             });
         }
-        let end = wanted.offset + wanted.bytes;
         let written = info.used_registers().iter().filter(|used| writes(used.access()));
         let mut written = written.filter_map(|used| part(used.register(), true)).filter(|part| {
             part.register == wanted.register && part.offset < end && wanted.offset < part.offset + part.bytes
         });
         let part = written.next()?;
         let first_is_it = instruction.op0_kind() == OpKind::Register
-            && self::part(instruction.op0_register(), true) == Some(part);
+            && self::part(instruction.op0_register(), true)
+                .is_some_and(|first| first == part || is_vector && first.register == part.register);
         if is_conditional(instruction) && !is_met(instruction.condition_code(), self.flags) {
             // A destination of 32 bits loses its upper half even so.
             let kept = if instruction.op0_register().is_gpr32() { 4 } else { part.bytes };
@@ -360,7 +429,10 @@ impl Before {
             };
         }
         if part.offset > wanted.offset || part.offset + part.bytes < end {
-            return Some(unknown("several instructions each wrote a part of the value"));
+            return Some(unknown(PARTS_LACK));
+        }
+        if is_vector && instruction.encoding() != EncodingKind::Legacy && !copies(mnemonic) {
+            return Some(unknown(VECTORS_LACK));
         }
         let offset = wanted.offset - part.offset;
         Some(match mnemonic {
@@ -531,5 +603,89 @@ mod tests {
         // xor ecx, ecx; pop rcx
         assert!(matches!(defined(&[0x31, 0xc9], rcx(0, 8)), Some(Value::Constant(_))));
         assert_eq!(defined(&[0x59], rcx(0, 8)), Some(Value::Memory(0x3000, 8)));
+    }
+
+    #[test]
+    fn copies_of_vector_registers_are_followed() {
+        let stored = |code: &[u8], address, bytes| before(code).stored(address, bytes);
+        // vmovdqu [rdi], ymm0; vmovntdq [rdi], ymm0; vmovups [rdi], xmm0; vmovq [rdi], xmm0
+        assert_eq!(stored(&[0xc5, 0xfe, 0x7f, 0x07], 0x5000, 32), register(Register::XMM0, 0, 32));
+        assert_eq!(stored(&[0xc5, 0xfe, 0x7f, 0x07], 0x5014, 4), register(Register::XMM0, 20, 4));
+        assert_eq!(stored(&[0xc5, 0xfd, 0xe7, 0x07], 0x5010, 16), register(Register::XMM0, 16, 16));
+        assert_eq!(stored(&[0xc5, 0xf8, 0x11, 0x07], 0x5008, 8), register(Register::XMM0, 8, 8));
+        assert_eq!(stored(&[0xc5, 0xf9, 0xd6, 0x07], 0x5000, 8), register(Register::XMM0, 0, 8));
+
+        let xmm1 = |offset, bytes| Part { register: Register::XMM1, offset, bytes };
+        let defined = |code: &[u8], part| before(code).defined(part);
+        // vmovdqu ymm1, [rsi]; vmovdqa ymm1, ymm9; vmovdqa ymm9, ymm1
+        let load = &[0xc5, 0xfe, 0x6f, 0x0e];
+        assert_eq!(defined(load, xmm1(0, 32)), Some(Value::Memory(0x4000, 32)));
+        assert_eq!(defined(load, xmm1(24, 8)), Some(Value::Memory(0x4018, 8)));
+        assert_eq!(
+            defined(&[0xc4, 0xc1, 0x7d, 0x6f, 0xc9], xmm1(8, 24)),
+            Some(register(Register::XMM9, 8, 24))
+        );
+        assert_eq!(defined(&[0xc5, 0x7d, 0x6f, 0xc9], xmm1(0, 16)), None);
+        // vmovdqu xmm1, [rsi] and vmovd xmm1, ecx clear the rest of the register; vmovd ecx, xmm1 that of RCX.
+        let load = &[0xc5, 0xfa, 0x6f, 0x0e];
+        assert_eq!(defined(load, xmm1(8, 8)), Some(Value::Memory(0x4008, 8)));
+        assert!(matches!(defined(load, xmm1(16, 16)), Some(Value::Constant(_))));
+        let vmovd = &[0xc5, 0xf9, 0x6e, 0xc9];
+        assert_eq!(defined(vmovd, xmm1(0, 4)), Some(register(Register::RCX, 0, 4)));
+        assert!(matches!(defined(vmovd, xmm1(4, 4)), Some(Value::Constant(_))));
+        let rcx = |offset, bytes| Part { register: Register::RCX, offset, bytes };
+        let vmovd = &[0xc5, 0xf9, 0x7e, 0xc9];
+        assert_eq!(defined(vmovd, rcx(0, 4)), Some(register(Register::XMM1, 0, 4)));
+        assert!(matches!(defined(vmovd, rcx(4, 4)), Some(Value::Constant(_))));
+        // movups xmm1, [rsi] keeps the upper half of YMM1.
+        let load = &[0x0f, 0x10, 0x0e];
+        assert_eq!(defined(load, xmm1(16, 16)), None);
+        assert!(matches!(defined(load, xmm1(0, 32)), Some(Value::Unknown(_))));
+        // fxrstor [rdi] does, too.
+        let fxrstor = &[0x0f, 0xae, 0x0f];
+        assert_eq!(defined(fxrstor, xmm1(8, 8)), Some(Value::Memory(0x50b8, 8)));
+        assert_eq!(defined(fxrstor, xmm1(16, 8)), None);
+        assert!(matches!(defined(fxrstor, xmm1(8, 16)), Some(Value::Unknown(_))));
+    }
+
+    #[test]
+    fn other_instructions_with_vector_registers_are_not_followed() {
+        let xmm1 = |offset, bytes| Part { register: Register::XMM1, offset, bytes };
+        let defined = |code: &[u8], part| before(code).defined(part);
+        let is_unknown = |code: &[u8], part| matches!(defined(code, part), Some(Value::Unknown(_)));
+        // vpaddd xmm1, xmm2, xmm3; vpaddd ymm1, ymm2, ymm3; vfmadd231ps ymm1, ymm2, ymm3; vpgatherdd xmm1, [rsi+xmm2], xmm3
+        for code in [
+            &[0xc5, 0xe9, 0xfe, 0xcb][..],
+            &[0xc5, 0xed, 0xfe, 0xcb],
+            &[0xc4, 0xe2, 0x6d, 0xb8, 0xcb],
+            &[0xc4, 0xe2, 0x61, 0x90, 0x0c, 0x16],
+        ] {
+            assert!(is_unknown(code, xmm1(0, 16)) && is_unknown(code, xmm1(16, 16)), "{code:x?}");
+            assert_eq!(defined(code, Part { register: Register::XMM4, offset: 0, bytes: 8 }), None);
+        }
+        // vzeroupper; vzeroall
+        assert_eq!(defined(&[0xc5, 0xf8, 0x77], xmm1(0, 16)), None);
+        assert!(is_unknown(&[0xc5, 0xf8, 0x77], xmm1(16, 16)));
+        assert!(is_unknown(&[0xc5, 0xf8, 0x77], xmm1(0, 32)));
+        assert!(is_unknown(&[0xc5, 0xfc, 0x77], xmm1(0, 16)));
+        // xrstor [rdi]; xrstor64 [rdi]
+        let rcx = Part { register: Register::RCX, offset: 0, bytes: 8 };
+        for code in [&[0x0f, 0xae, 0x2f][..], &[0x48, 0x0f, 0xae, 0x2f]] {
+            assert!(is_unknown(code, xmm1(0, 16)) && is_unknown(code, xmm1(16, 16)));
+            assert_eq!(defined(code, rcx), None);
+        }
+        // vpmovmskb ecx, ymm1; andn rcx, rax, rsi, which has a VEX prefix but no vector register
+        assert!(is_unknown(&[0xc5, 0xfd, 0xd7, 0xc9], rcx));
+        assert!(matches!(defined(&[0xc4, 0xe2, 0xf8, 0xf2, 0xce], rcx), Some(Value::Computed(_))));
+        // vextracti128 [rdi], ymm0, 1
+        let stored = before(&[0xc4, 0xe3, 0x7d, 0x39, 0x07, 0x01]).stored(0x5000, 16);
+        assert!(matches!(stored, Value::Unknown(_)));
+        // xsave [rdi]; xsave64 [rdi]; xsaveopt [rdi]; xsavec [rdi]
+        for code in
+            [&[0x0f, 0xae, 0x27][..], &[0x48, 0x0f, 0xae, 0x27], &[0x0f, 0xae, 0x37], &[0x0f, 0xc7, 0x27]]
+        {
+            let Value::Unknown(because) = before(code).stored(0x5240, 16) else { panic!("{code:x?}") };
+            assert!(because.contains("xsave"), "{because}");
+        }
     }
 }

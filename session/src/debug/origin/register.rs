@@ -39,7 +39,8 @@ impl Search<'_, '_> {
         }
         let because = format!(
             "no instruction among the last {} defined the register {:?}; search longer with --instructions",
-            self.extent.instructions, part.register
+            self.extent.instructions,
+            part.named()
         );
         self.unknown(pending, &because);
         Ok(())
