@@ -139,13 +139,7 @@ impl Emitter<'_> {
     /// Emits a shift by CL. A masked count of zero leaves the stored operands of the flags as they are.
     fn shift_by_cl(&mut self, i: &Instruction, n: usize) {
         let bytes = width(i, 0);
-        let dst = gpr(i.op0_register());
-        let host = self.registers.get(self.asm, dst, true);
-        let mut out = *i;
-        out.set_op0_register(named(host, bytes));
-        if !self.encode(&out) {
-            return self.handler(n);
-        }
+        let Some((dst, host)) = self.encode_on_destination(i) else { return self.handler(n) };
         if self.plain[n].seen {
             let operation = match i.mnemonic() {
                 Mnemonic::Shr => Operation::Shr,

@@ -101,6 +101,15 @@ impl Emitter<'_> {
             _ => {}
         }
     }
+    /// Encodes an instruction whose only explicit register is its destination, which it also reads. Returns the guest register
+    /// and its host register. Returns `None` if there is no encoding (see [`Emitter::encode`]).
+    pub(super) fn encode_on_destination(&mut self, i: &Instruction) -> Option<(u8, Host)> {
+        let dst = gpr(i.op0_register());
+        let host = self.registers.get(self.asm, dst, true);
+        let mut out = *i;
+        out.set_op0_register(named(host, width(i, 0)));
+        self.encode(&out).then_some((dst, host))
+    }
     /// Encodes a guest instruction on host registers, for [`Emitter::emit_encoded`]. Returns false if there is no
     /// encoding, which would be a bug in the choice of translated instructions.
     pub(super) fn encode(&mut self, i: &Instruction) -> bool {

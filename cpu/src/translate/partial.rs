@@ -25,13 +25,7 @@ impl Emitter<'_> {
     fn rotation(&mut self, i: &Instruction, n: usize) {
         let bytes = width(i, 0);
         let by_cl = !is_immediate(i, 1);
-        let dst = gpr(i.op0_register());
-        let host = self.registers.get(self.asm, dst, true);
-        let mut out = *i;
-        out.set_op0_register(named(host, bytes));
-        if !self.encode(&out) {
-            return self.handler(n);
-        }
+        let Some((dst, host)) = self.encode_on_destination(i) else { return self.handler(n) };
         let seen = self.plain[n].seen;
         if seen && by_cl {
             // The destination may be RCX.

@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::core::native::{HOP_MASK, HOP_SHIFT, Hop, Native, PAGE_MASK, PAGE_SHIFT, Page, RETURNS, Return};
 use crate::mem::tlb;
 use crate::op::slot::{CONTENTS, HOPS, JUMPS, LEFT, PAGE, PAGES, RAM};
-use crate::translate::asm::{Alu, Asm, EQUAL, Host, NOT_EQUAL, R9, R10, R11, R12, R13, R14, R15, RSP};
+use crate::translate::asm::{Alu, Asm, EQUAL, Host, Label, NOT_EQUAL, R9, R10, R11, R12, R13, R14, R15, RSP};
 use crate::translate::frame::{EPOCH, RIP, field, slot};
 use crate::translate::registers::STACK;
 use crate::translate::{JUMP_MASK, JUMP_SHIFT, Jump, MISSED_FAR, NEXT};
@@ -45,11 +45,9 @@ pub(super) fn returns(asm: &mut Asm, elsewhere: u64) {
     asm.and32(R12, RETURNS_MASK);
     asm.store(R15, TOP, R12);
     asm.load(R12, R9, offset_of!(Return, code) as i32);
-    asm.alu_memory(Alu::Cmp, R13, R9, offset_of!(Return, va) as i32);
-    asm.jump_if(NOT_EQUAL, other);
+    jump_unless_equal(asm, R13, R9, offset_of!(Return, va) as i32, other);
     asm.load(R10, R15, EPOCH);
-    asm.alu_memory(Alu::Cmp, R10, R9, offset_of!(Return, epoch) as i32);
-    asm.jump_if(NOT_EQUAL, other);
+    jump_unless_equal(asm, R10, R9, offset_of!(Return, epoch) as i32, other);
     asm.test(3, R12, R12);
     asm.jump_if(EQUAL, other);
     asm.copy(STACK, R14);
@@ -60,15 +58,19 @@ pub(super) fn returns(asm: &mut Asm, elsewhere: u64) {
     asm.jump_to(elsewhere);
 }
 
+/// Emits a jump to `other` unless a register equals the word at `base + disp`.
+fn jump_unless_equal(asm: &mut Asm, register: Host, base: Host, disp: i32, other: Label) {
+    asm.alu_memory(Alu::Cmp, register, base, disp);
+    asm.jump_if(NOT_EQUAL, other);
+}
+
 /// Emits a routine of `hop`. With `stack`, it sets the stack pointer from R14.
 pub(super) fn hop(asm: &mut Asm, stack: bool, elsewhere: u64) {
     let other = asm.label();
     hop_entry(asm, R12);
-    asm.alu_memory(Alu::Cmp, R13, R12, offset_of!(Hop, va) as i32);
-    asm.jump_if(NOT_EQUAL, other);
+    jump_unless_equal(asm, R13, R12, offset_of!(Hop, va) as i32, other);
     asm.load(R10, R15, EPOCH);
-    asm.alu_memory(Alu::Cmp, R10, R12, offset_of!(Hop, epoch) as i32);
-    asm.jump_if(NOT_EQUAL, other);
+    jump_unless_equal(asm, R10, R12, offset_of!(Hop, epoch) as i32, other);
     if stack {
         asm.copy(STACK, R14);
     }
@@ -86,13 +88,10 @@ pub(super) fn direct(asm: &mut Asm, stack: bool, hop: u64, far: u64) {
     page_entry(asm, R9);
     asm.copy(R10, R13);
     asm.alu_imm(Alu::And, R10, -4096);
-    asm.alu_memory(Alu::Cmp, R10, R9, offset_of!(Page, va) as i32);
-    asm.jump_if(NOT_EQUAL, unknown);
-    asm.alu_memory(Alu::Cmp, R12, R9, offset_of!(Page, number) as i32);
-    asm.jump_if(NOT_EQUAL, other);
+    jump_unless_equal(asm, R10, R9, offset_of!(Page, va) as i32, unknown);
+    jump_unless_equal(asm, R12, R9, offset_of!(Page, number) as i32, other);
     asm.load(R12, R15, EPOCH);
-    asm.alu_memory(Alu::Cmp, R12, R9, offset_of!(Page, epoch) as i32);
-    asm.jump_if(NOT_EQUAL, unknown);
+    jump_unless_equal(asm, R12, R9, offset_of!(Page, epoch) as i32, unknown);
     if stack {
         asm.copy(STACK, R14);
     }
@@ -114,8 +113,7 @@ pub(super) fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     entry(asm, R12, mask);
     asm.copy(R10, R13);
     asm.alu_imm(Alu::And, R10, -4096);
-    asm.alu_memory(Alu::Cmp, R10, R12, tlb::EXEC as i32);
-    asm.jump_if(NOT_EQUAL, unknown);
+    jump_unless_equal(asm, R10, R12, tlb::EXEC as i32, unknown);
     if stack {
         asm.copy(STACK, R14);
     }
@@ -137,8 +135,7 @@ pub(super) fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.shift_left(R12, 12);
     asm.alu(Alu::Add, R9, R12);
     entry_for(asm, R14, R9, JUMP_MASK, JUMP_SHIFT, JUMPS);
-    asm.alu_memory(Alu::Cmp, R9, R14, offset_of!(Jump, place) as i32);
-    asm.jump_if(NOT_EQUAL, behind);
+    jump_unless_equal(asm, R9, R14, offset_of!(Jump, place) as i32, behind);
     asm.load(R12, R14, offset_of!(Jump, code) as i32);
     hop_entry(asm, R14);
     asm.load(R10, R15, EPOCH);
