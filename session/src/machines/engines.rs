@@ -245,7 +245,11 @@ mod tests {
             };
             assert_eq!(choose(EngineChoice::Auto).unwrap().kind, EngineKind::Soft);
             assert_eq!(choose(EngineChoice::Soft).unwrap().kind, EngineKind::Soft);
-            assert_eq!(choose(EngineChoice::Kvm), Err(Refused::Model(CpuModel::V3)));
+            let refused = match clock {
+                Clock::Insn => Refused::Instructions,
+                Clock::Branch | Clock::Exit => Refused::Model(CpuModel::V3),
+            };
+            assert_eq!(choose(EngineChoice::Kvm), Err(refused));
         }
     }
 
