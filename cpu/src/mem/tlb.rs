@@ -14,8 +14,9 @@ use super::Access;
 use super::ram::Prim;
 
 pub(crate) const PAGE_MASK: u64 = !0xfff;
-/// Tag that matches no address. The low twelve bits of every page address are zero.
-const NONE: u64 = 1;
+/// Tag that matches no address. A lookup compares tags with an address whose bit 11 is cleared: it clears the low twelve
+/// bits, or, if the access must be aligned, all of these but the bits that show a misaligned address.
+const NONE: u64 = 1 << 11;
 
 /// Access rules, which depend on CPL, RFLAGS.AC and CR0.AM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -60,6 +60,7 @@ impl Translation {
             in_host: InHost::Nothing,
             known: None,
             ways: [None; 2],
+            slow_paths: Vec::new(),
         };
         block.emit();
         let ways = block.ways;
@@ -104,6 +105,7 @@ impl Emitter<'_> {
             let next = u32::from(self.source.ops[last].off) + u32::from(self.source.ops[last].len);
             self.go_on(next as i32, 0, None);
         }
+        self.slow_paths();
         self.asm.bind(full);
         self.asm.call_to(self.places.routines.full);
         self.site(FULL);

@@ -9,8 +9,8 @@ use super::choice::Plain;
 use super::lazy_flags::Operation;
 use super::links::Links;
 use super::registers::Registers;
-use super::routines::Routines;
-use super::sites::Sites;
+use super::routines::{Access, Routines};
+use super::sites::{Site, Sites};
 use crate::model::CpuModel;
 use crate::op::Op;
 
@@ -58,6 +58,8 @@ pub(super) struct Places<'p> {
     pub routines: Routines,
     /// Addresses of existing translations.
     pub links: &'p Links,
+    /// Number of TLB entries per mode, minus one.
+    pub tlb_mask: usize,
 }
 
 /// Set of the guest's arithmetic flags that the host's flags currently hold.
@@ -83,6 +85,18 @@ pub(super) struct Way {
     pub open: Option<(u64, Label)>,
 }
 
+/// Code behind a block that handles an access which misses the TLB.
+#[derive(Debug)]
+pub(super) struct SlowPath {
+    /// Position of the slow path.
+    pub here: Label,
+    /// Position after the lookup, where the block continues.
+    pub back: Label,
+    pub access: Access,
+    /// Site of the lookup, without its offset.
+    pub site: Site,
+}
+
 /// Translation of one block in progress.
 pub(super) struct Emitter<'e> {
     pub asm: &'e mut Asm,
@@ -101,13 +115,19 @@ pub(super) struct Emitter<'e> {
     pub known: Option<(Operation, u8)>,
     /// References to other blocks so far.
     pub ways: Ways,
+    /// Slow paths of the lookups so far, in the order of the lookups.
+    pub slow_paths: Vec<SlowPath>,
 }
 
 impl Emitter<'_> {
     /// Adds a site, i.e. a position at which a shared routine can leave the block before instruction `n`. The site is
     /// at the end of the code so far, usually directly after the call of the routine.
     pub(super) fn site(&mut self, n: usize) {
+        self.add_site(Site::new(self.source.id, n, self.registers));
+    }
+    /// Adds a site at the end of the code so far.
+    pub(super) fn add_site(&mut self, site: Site) {
         let at = (self.asm.here() - self.places.base) as u32;
-        self.sites.add(at, self.source.id, n, self.registers);
+        self.sites.add(at, site);
     }
 }

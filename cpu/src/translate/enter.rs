@@ -232,17 +232,18 @@ pub(super) struct Held {
     pub general: [u64; POOL.len()],
 }
 
-/// Handles an access that misses the TLB. `what` is the size in bytes shifted left by one, plus 1 for a write. Does the
+/// Handles an access that misses the TLB. `what` is the access (`routines::access::Access::word`). Does the
 /// page walk that the interpreter would do first for the instruction, and returns the host address. If the interpreter
 /// must execute the instruction, stores the host registers in [`crate::core::native::Native`] and returns 0.
 pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64, what: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
-    let size = what >> 1;
+    let size = what >> 2;
+    let misaligned = what & 2 != 0 && va & (size - 1) != 0;
     let access = if what & 1 == 0 { Access::Read } else { Access::Write };
     let mode = core.mem.tlb.mode();
     // If alignment checks are on, #AC takes precedence over page faults, so no walk may happen here.
-    if size != 0 && va & 0xfff <= 4096 - size && mode != Mode::UserAligned {
+    if size != 0 && !misaligned && va & 0xfff <= 4096 - size && mode != Mode::UserAligned {
         let walked = caught(core, |core| core.mem.translate(va, access, mode));
         if walked.is_some_and(|walked| walked.is_ok())
             && let Some(host) = core.mem.tlb.host(va, access)

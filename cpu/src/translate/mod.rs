@@ -2,7 +2,7 @@
 //! the interpreter, but is faster.
 //!
 //! Guest and host have the same architecture, so the host executes most instructions re-encoded on other registers.
-//! Memory operands become host addresses, which a lookup in the software TLB yields.
+//! Memory operands become host addresses, which a lookup in the software TLB yields, in line at each access.
 //!
 //! Besides the declarations of this file, each module uses only modules above it:
 //! - [`asm`]: encoder for the host instructions that are emitted besides re-encoded guest instructions
@@ -16,7 +16,8 @@
 //! - [`enter`]: entry to translated code, the return from it, and the functions that it calls
 //! - [`routines`]: code that all translations share
 //! - [`emitter`]: the state of a block's translation in progress
-//! - [`operands`]: conversion of memory operands to host addresses
+//! - [`lookups`]: conversion of linear addresses to host addresses through the TLB
+//! - [`operands`]: addresses of memory operands
 //! - [`flag_tracking`]: where the guest's flags are, at each position in a block
 //! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`vectors`]: translation of one instruction, of
 //!   multiplications and other arithmetic, of bit tests and rotations, of a run of pushes or pops, and of SSE
@@ -72,6 +73,7 @@ mod hot;
 mod instruction;
 mod lazy_flags;
 mod links;
+mod lookups;
 mod memory;
 mod operands;
 mod partial;
@@ -98,7 +100,7 @@ use sites::Sites;
 pub(crate) use hot::Hot;
 
 /// Size of the memory for translated code, in bytes.
-const CODE_BYTES: usize = 32 << 20;
+const CODE_BYTES: usize = 64 << 20;
 /// Maximum size of one block's translation, in bytes.
 const BLOCK_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of translations.
@@ -183,6 +185,8 @@ struct Translator {
     /// Number of bytes at the start of `memory` that hold the routines. These bytes are never dropped.
     kept: usize,
     routines: Routines,
+    /// Number of TLB entries per mode, minus one.
+    tlb_mask: usize,
     /// Translations. The first has number 1.
     blocks: Vec<Translated>,
     /// Highest number of a published translation, i.e. one that is mapped executable.
@@ -217,6 +221,7 @@ impl Translator {
             memory,
             kept,
             routines,
+            tlb_mask,
             blocks: Vec::new(),
             published: 0,
             wanted: 0,
@@ -279,6 +284,7 @@ impl Translator {
             next: self.memory.next(),
             routines: self.routines,
             links: &self.links,
+            tlb_mask: self.tlb_mask,
         };
         let emitted = self.translation.translate(&source, &places, &mut self.sites);
         debug_assert!(emitted.code.len() <= BLOCK_BYTES_MAX);
@@ -341,6 +347,7 @@ impl Translator {
 mod tests {
     use super::*;
     use registers::Registers;
+    use sites::Site;
 
     fn translator() -> Translator {
         Translator::new(0xff, 1).expect("the host permits executable memory")
@@ -350,7 +357,7 @@ mod tests {
     #[test]
     fn leftovers_of_a_panicked_first_translation_are_cleared() {
         let leaves: [fn(&mut Translator); 3] = [
-            |t| t.sites.add(t.memory.used() as u32, 1, 0, &Registers::default()),
+            |t| t.sites.add(t.memory.used() as u32, Site::new(1, 0, &Registers::default())),
             |t| {
                 t.memory.put(&[0xcc; 16]);
             },

@@ -3,7 +3,7 @@
 use super::asm::{Alu, R13, R15};
 use super::emitter::{Emitter, InHost};
 use super::frame::slot as at_slot;
-use super::routines::Width;
+use super::routines::Access;
 use crate::op::{FAR_PAGE, Op, slot};
 
 impl Emitter<'_> {
@@ -34,17 +34,10 @@ impl Emitter<'_> {
     /// Emits the conversion of the linear address in R13 to a host address, for an access of `size` bytes (a power of
     /// two). If neither the TLB nor a page walk yields the host address, the interpreter executes instruction `n`.
     pub(super) fn check(&mut self, size: usize, write: bool, n: usize) {
-        self.check_with(Width::of(size), write, n);
+        self.look_up(Access { size: size as u8, aligned: false, write }, n);
     }
     /// Like [`Emitter::check`], for sixteen bytes at an address that must be a multiple of 16.
     pub(super) fn check_aligned(&mut self, write: bool, n: usize) {
-        self.check_with(Width::Aligned, write, n);
-    }
-    fn check_with(&mut self, width: Width, write: bool, n: usize) {
-        let routines = &self.places.routines;
-        let by_width = if write { &routines.write } else { &routines.read };
-        self.asm.call_to(by_width[width as usize]);
-        self.site(n);
-        self.in_host = InHost::Nothing;
+        self.look_up(Access { size: 16, aligned: true, write }, n);
     }
 }

@@ -29,6 +29,16 @@ pub(super) struct Site {
 }
 
 impl Site {
+    /// Returns a site of instruction `n` of a block, with the guest registers where they are now. Its offset is not set.
+    pub(super) fn new(block: u32, n: usize, registers: &Registers) -> Site {
+        let vectors = registers.vectors.dirty;
+        let mut site = Site { at: 0, block, n: n as u8, dirty: 0, hosts: 0, vectors };
+        for (guest, host) in registers.unsaved() {
+            site.dirty |= 1 << guest;
+            site.hosts |= u64::from(host.0) << (4 * guest);
+        }
+        site
+    }
     /// Returns the guest registers whose value is only in a host register, each with the number of that host register.
     pub(super) fn unsaved(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (dirty, hosts) = (self.dirty, self.hosts);
@@ -61,20 +71,14 @@ impl Sites {
     pub(super) fn next(&self) -> u32 {
         self.sites.len() as u32
     }
-    /// Appends a site. Sites must be added in the order of their offsets.
-    pub(super) fn add(&mut self, at: u32, block: u32, n: usize, registers: &Registers) {
+    /// Appends a site with an offset. Sites must be added in the order of their offsets.
+    pub(super) fn add(&mut self, at: u32, site: Site) {
         debug_assert!(self.sites.last().is_none_or(|last| last.at <= at));
-        let vectors = registers.vectors.dirty;
-        let mut site = Site { at, block, n: n as u8, dirty: 0, hosts: 0, vectors };
-        for (guest, host) in registers.unsaved() {
-            site.dirty |= 1 << guest;
-            site.hosts |= u64::from(host.0) << (4 * guest);
-        }
         let stretch = (at >> STRETCH_SHIFT) as usize;
         if self.first.len() <= stretch {
             self.first.resize(stretch + 1, self.next());
         }
-        self.sites.push(site);
+        self.sites.push(Site { at, ..site });
     }
     pub(super) fn get(&self, number: u32) -> Site {
         self.sites[number as usize]

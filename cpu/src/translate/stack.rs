@@ -6,10 +6,13 @@
 use iced_x86::{Instruction, Mnemonic};
 
 use super::asm::R13;
-use super::emitter::{Emitter, InHost};
+use super::emitter::Emitter;
 use super::registers::GUEST_RSP;
-use super::routines::STACK_WORDS_MAX;
+use super::routines::Access;
 use crate::op::operand::{gpr, is_gpr, is_immediate};
+
+/// Maximum number of pushes or pops that share one TLB lookup.
+const STACK_WORDS_MAX: usize = 8;
 
 impl Emitter<'_> {
     /// Emits a run of pushes or pops from instruction `n` on. Returns the number of instructions, or 0 if there are
@@ -61,9 +64,7 @@ impl Emitter<'_> {
     /// Emits the conversion of the linear address in R13 to a host address, for `words` words. If neither the TLB nor a
     /// page walk yields the host address, the interpreter executes the block from instruction `n` on.
     fn check_stack(&mut self, words: usize, write: bool, n: usize) {
-        self.asm.call_to(self.places.routines.stack[usize::from(write)][words]);
-        self.site(n);
-        self.in_host = InHost::Nothing;
+        self.look_up(Access { size: 8 * words as u8, aligned: false, write }, n);
     }
 }
 

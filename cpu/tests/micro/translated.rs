@@ -262,6 +262,29 @@ fn vector_registers_are_stored_and_reloaded() {
     assert_ne!(done.state.fpu.xmm[1], 0);
 }
 
+/// An access that must be aligned faults at every misaligned address, also on pages of which the TLB knows nothing.
+#[test]
+fn misaligned_vectors_fault_on_unknown_pages() {
+    for page in [0, ELSEWHERE] {
+        for offset in 1..16 {
+            let mut g = Guest::new();
+            g.state.cr4 |= 1 << 9;
+            g.code(CODE, |a| {
+                let again = a.create_label();
+                a.mov(rsi, DATA)?;
+                a.mov(rdi, page + offset)?;
+                a.mov(ecx, 60)?;
+                a.set_label(again)?;
+                a.movaps(xmm0, xmmword_ptr(rsi))?;
+                a.dec(ecx)?;
+                a.cmovz(rsi, rdi)?;
+                a.jmp(again)
+            });
+            assert_eq!(check(&g).vectors(), [(13, 0)], "{page:#x} + {offset}");
+        }
+    }
+}
+
 /// Flags of instructions that read CF, and of instructions whose operands are in memory or in AH, BH, CH or DH. For
 /// most of these instructions, translated code stores the host's flags. For ordinary operations it stores the operands
 /// instead, from which the flags can be computed later.

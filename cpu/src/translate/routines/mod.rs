@@ -1,11 +1,11 @@
-//! Code that all translations share: entry and exit, accesses to guest memory, jumps to other pages, and calls of
-//! handlers (functions of the CPU that execute one operation). Sharing keeps translations small: a guest with varied
-//! code is faster if more of its translations fit into the host's caches.
+//! Code that all translations share: entry and exit, accesses to guest memory that miss the TLB, jumps to other pages,
+//! and calls of handlers (functions of the CPU that execute one operation). Sharing keeps translations small: a guest
+//! with varied code is faster if more of its translations fit into the host's caches.
 //!
 //! Each kind of routine has a module:
 //! - [`mxcsr`]: the routines before SSE instructions, and the exchange of the guest's MXCSR for the host's
 //! - [`boundary`]: entry to translated code, the ways to leave it, and calls of the host's functions
-//! - [`access`]: accesses to guest memory through the TLB
+//! - [`access`]: accesses to guest memory that miss the TLB
 //! - [`code_pages`]: checks of pages before their code is executed
 //! - [`jumps`]: calls, returns and jumps to other pages
 //! - [`handlers`]: calls of handlers
@@ -27,37 +27,11 @@ mod interrupt_flag;
 mod jumps;
 mod mxcsr;
 
+pub(super) use access::{Access, entry};
+
 use super::asm::{Asm, R11};
 use super::memory::CodeMemory;
 use super::{FULL, UNLINKED};
-
-/// Width of an access. The discriminant is the binary logarithm of the number of bytes, or 5 for `Aligned`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Width {
-    Byte,
-    Word,
-    Dword,
-    Qword,
-    Vector,
-    /// Sixteen bytes at an address that must be a multiple of 16.
-    Aligned,
-}
-
-impl Width {
-    const ALL: [Width; 6] =
-        [Width::Byte, Width::Word, Width::Dword, Width::Qword, Width::Vector, Width::Aligned];
-
-    /// Returns the width for a number of bytes, a power of two up to 16.
-    pub(super) fn of(bytes: usize) -> Width {
-        Width::ALL[bytes.trailing_zeros().min(4) as usize]
-    }
-    fn bytes(self) -> u8 {
-        if self == Width::Aligned { 16 } else { 1 << self as u8 }
-    }
-}
-
-/// Maximum number of pushes or pops that share one TLB lookup.
-pub(super) const STACK_WORDS_MAX: usize = 8;
 
 /// Addresses of all shared routines. Each field's comment says what its routine does.
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,13 +41,9 @@ pub(super) struct Routines {
     pub enter: u64,
     /// Leaves translated code. R11 is the word to return.
     pub leave: u64,
-    /// For each [`Width`], the routine that replaces the linear address in R13 by the host address, for a read.
-    pub read: [u64; Width::ALL.len()],
-    /// For each [`Width`], the routine that replaces the linear address in R13 by the host address, for a write.
-    pub write: [u64; Width::ALL.len()],
-    /// Like `read` (index 0) and `write` (index 1), but for a run of pops or pushes. The second index is the number of
-    /// words.
-    pub stack: [[u64; STACK_WORDS_MAX + 1]; 2],
+    /// Serves an access that misses the TLB: replaces the linear address in R13 by the host address, after a page walk.
+    /// R10 is the access ([`Access::word`]). If a page walk cannot help, leaves the instruction to the interpreter.
+    pub miss: u64,
     /// Checks that the TLB permits execution at the linear address in R13. If it does not, leaves the instruction to
     /// the interpreter. Clobbers R13.
     pub executable: u64,
@@ -138,19 +108,7 @@ impl Routines {
         let leave = emit(&mut boundary::leave);
         routines.leave = leave;
         let miss = emit(&mut |asm| access::miss(asm, base, leave));
-        for width in Width::ALL {
-            let (size, aligned) = (width.bytes(), width == Width::Aligned);
-            routines.read[width as usize] =
-                emit(&mut |asm| access::check(asm, mask, size, aligned, false, miss));
-            routines.write[width as usize] =
-                emit(&mut |asm| access::check(asm, mask, size, aligned, true, miss));
-        }
-        for words in 2..=STACK_WORDS_MAX {
-            for write in [false, true] {
-                routines.stack[usize::from(write)][words] =
-                    emit(&mut |asm| access::check(asm, mask, 8 * words as u8, false, write, miss));
-            }
-        }
+        routines.miss = miss;
         routines.executable = emit(&mut |asm| code_pages::executable(asm, mask, miss));
         let interpret = emit(&mut |asm| access::interpret(asm, miss));
         routines.interpret = interpret;
