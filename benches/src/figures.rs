@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::host;
+
 /// Several measurements of one quantity.
 #[derive(Debug, Clone, Default)]
 pub struct Samples(Vec<f64>);
@@ -43,6 +45,8 @@ impl Samples {
 pub struct Figure {
     /// Name of the bench.
     pub bench: &'static str,
+    /// Processor of the host on which the figure was measured.
+    pub host: String,
     /// Name of the figure, such as `boot_soft_s`.
     pub metric: String,
     /// Median of the measurements.
@@ -64,13 +68,16 @@ pub struct Figure {
 pub struct Report {
     bench: &'static str,
     json: bool,
+    host: String,
     figures: Vec<Figure>,
 }
 
 impl Report {
-    /// Creates an empty report.
+    /// Creates an empty report, and prints the host's processor as a note.
     pub fn new(bench: &'static str, json: bool) -> Report {
-        Report { bench, json, figures: Vec::new() }
+        let report = Report { bench, json, host: host::processor(), figures: Vec::new() };
+        report.note(&format!("host: {}", report.host));
+        report
     }
     /// Prints a note. Does nothing with JSON output.
     pub fn note(&self, text: &str) {
@@ -93,6 +100,7 @@ impl Report {
         let peer = peer.filter(|(_, samples)| !samples.is_empty());
         self.figures.push(Figure {
             bench: self.bench,
+            host: self.host.clone(),
             metric: metric.to_owned(),
             value,
             unit,
@@ -109,14 +117,14 @@ impl Report {
             }
             return;
         }
-        println!("\n{:<30} {:>10} {:<5} {:>21}  ratio", "figure", "median", "unit", "range");
+        println!("\n{:<36} {:>10} {:<5} {:>21}  ratio", "figure", "median", "unit", "range");
         for f in &self.figures {
             let range = format!("{:.3} to {:.3}", f.range.0, f.range.1);
             let ratio = match (&f.peer, f.ratio) {
                 (Some(peer), Some(ratio)) => format!("{ratio:.2} x {peer}"),
                 _ => String::new(),
             };
-            println!("{:<30} {:>10.3} {:<5} {:>21}  {}", f.metric, f.value, f.unit, range, ratio);
+            println!("{:<36} {:>10.3} {:<5} {:>21}  {}", f.metric, f.value, f.unit, range, ratio);
         }
     }
 }
