@@ -1,12 +1,14 @@
 //! Measures user code in a stock Debian guest: SHA-256, SQLite, Redis under load, CPython, PostgreSQL, H2 on a JVM, and
 //! Node.js. Compares the soft engine (Everett's own CPU) with and without translation, QEMU's TCG with `-icount`, and
-//! plain TCG. All use the same kernel, initramfs, root file system and programs.
+//! plain TCG. All use the same kernel, initramfs, root file system and programs. A native run executes the same programs
+//! on the host, on one CPU.
 //!
 //! `cargo bench -p benches --bench guest [-- --json] [-- --runs N] [-- --only NAME]… [-- --without RUNNER]…`
 //!
 //! `--only` chooses a workload. `--without` leaves out a runner (a peer, or Everett without translation).
 #![allow(clippy::disallowed_types)] // Benches measure host time.
 
+use benches::debian::native::Native;
 use benches::debian::workloads::{self, Workload};
 use benches::debian::{Debian, MEMORY_MIB};
 use benches::marks::{Marks, Span};
@@ -45,35 +47,48 @@ enum Runner {
     Icount,
     /// QEMU's TCG.
     Tcg,
+    /// The host, without a guest.
+    Native,
 }
 
 impl Runner {
-    const ALL: [Runner; 3] = [Runner::Interpreted, Runner::Icount, Runner::Tcg];
+    const ALL: [Runner; 4] = [Runner::Interpreted, Runner::Icount, Runner::Tcg, Runner::Native];
 
     fn name(self) -> &'static str {
         match self {
             Runner::Interpreted => "interpreted",
             Runner::Icount => "icount",
             Runner::Tcg => "tcg",
+            Runner::Native => "native",
         }
     }
 
     fn needs_qemu(self) -> bool {
         matches!(self, Runner::Icount | Runner::Tcg)
     }
+}
 
-    /// Runs all workloads of the guest. The clock of the spans is in seconds.
-    fn spans(self, guest: &Debian) -> Result<Vec<Span<f64>>, String> {
-        match self {
-            Runner::Interpreted => {
+/// The guest, on any runner.
+struct Bench {
+    guest: Debian,
+    /// The guest's root file system on the host. `None` without native runs.
+    native: Option<Native>,
+}
+
+impl Bench {
+    /// Runs all workloads. The clock of the spans is in seconds.
+    fn spans(&self, runner: Runner) -> Result<Vec<Span<f64>>, String> {
+        let icount = ["-accel", "tcg", "-icount", "shift=0,sleep=off"];
+        match (runner, &self.native) {
+            (Runner::Interpreted, _) => {
                 let interpreter = CacheConfig { translate_after: None, ..CacheConfig::default() };
-                let spans = soft(guest, interpreter)?;
+                let spans = soft(&self.guest, interpreter)?;
                 Ok(spans.into_iter().map(|span| span.map(|reading| reading.seconds)).collect())
             }
-            Runner::Icount => {
-                peer::spans(&mut guest.qemu(&["-accel", "tcg", "-icount", "shift=0,sleep=off"]))
-            }
-            Runner::Tcg => peer::spans(&mut guest.qemu(&["-accel", "tcg"])),
+            (Runner::Icount, _) => peer::spans(&mut self.guest.qemu(&icount)),
+            (Runner::Tcg, _) => peer::spans(&mut self.guest.qemu(&["-accel", "tcg"])),
+            (Runner::Native, Some(native)) => peer::spans(&mut native.command()),
+            (Runner::Native, None) => Err(String::from("there are no native runs")),
         }
     }
 }
@@ -143,16 +158,26 @@ fn run(args: &Args) -> Result<(), String> {
     if runners.iter().any(|runner| runner.needs_qemu()) && !peer::has_qemu("guest") {
         runners.retain(|runner| !runner.needs_qemu());
     }
+    let mut bench = Bench { guest, native: None };
+    if runners.contains(&Runner::Native) {
+        match bench.guest.native() {
+            Ok(native) => bench.native = Some(native),
+            Err(error) => {
+                eprintln!("guest: no native runs on this host: {error}");
+                runners.retain(|&runner| runner != Runner::Native);
+            }
+        }
+    }
     report.note(&format!("{MEMORY_MIB} MiB, command line: {}", Debian::cmdline()));
     let names = chosen.iter().flat_map(|workload| workload.parts);
     let mut parts: Vec<_> = names.map(|name| Part::new(name, &runners)).collect();
     for round in 1..=args.options.runs {
         report.note(&format!("round {round} of {}", args.options.runs));
-        let ours = soft(&guest, CacheConfig::default())?;
+        let ours = soft(&bench.guest, CacheConfig::default())?;
         check(&chosen, &ours, &ours)?;
         let mut others = Vec::new();
-        for runner in &runners {
-            let theirs = runner.spans(&guest)?;
+        for &runner in &runners {
+            let theirs = bench.spans(runner)?;
             check(&chosen, &ours, &theirs).map_err(|error| format!("{}: {error}", runner.name()))?;
             others.push(theirs);
         }

@@ -26,6 +26,22 @@ fn processor_in(cpuinfo: &str) -> String {
     )
 }
 
+/// Returns the last CPU on which this process may run.
+///
+/// # Errors
+/// Returns a one-line message if `/proc/self/status` cannot be read.
+pub fn last_cpu() -> Result<usize, String> {
+    let status = std::fs::read_to_string("/proc/self/status")
+        .map_err(|error| format!("/proc/self/status: {error}"))?;
+    last_cpu_in(&status).ok_or_else(|| String::from("/proc/self/status has no Cpus_allowed_list"))
+}
+
+/// Returns the last CPU in the list of allowed CPUs, from the content of `/proc/self/status`.
+fn last_cpu_in(status: &str) -> Option<usize> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.rsplit([',', '-']).next()?.trim().parse().ok()
+}
+
 /// Returns the size of this process's anonymous memory in RAM, in bytes.
 ///
 /// # Errors
@@ -68,7 +84,7 @@ impl CacheEvictor {
 
 #[cfg(test)]
 mod tests {
-    use super::processor_in;
+    use super::{last_cpu_in, processor_in};
 
     #[test]
     fn a_processor_has_its_make_and_model() {
@@ -77,5 +93,15 @@ mod tests {
         let two = format!("{one}{}", one.replace(": 0", ": 1"));
         assert_eq!(processor_in(&two), "AMD EPYC (AuthenticAMD, family 26, model 2), 2 CPUs");
         assert_eq!(processor_in(""), "unknown (unknown, family unknown, model unknown), 0 CPUs");
+    }
+
+    #[test]
+    fn the_last_cpu_ends_the_list() {
+        let last = |list: &str| last_cpu_in(&format!("Cpus_allowed:\tff\nCpus_allowed_list:\t{list}\n"));
+        assert_eq!(
+            [last("0"), last("0-1"), last("0-3,8-11"), last("2,5")],
+            [Some(0), Some(1), Some(11), Some(5)]
+        );
+        assert_eq!(last_cpu_in("Cpus_allowed:\tff\n"), None);
     }
 }

@@ -7,9 +7,11 @@
 //! the [`workloads`] there.
 //!
 //! - [`workloads`]: the workloads, their packages and files
-//! - `busybox`: reads busybox from its Debian package
+//! - [`native`]: runs the workloads on the host, without a guest
+//! - `packages`: reads files from the image's packages
 
-mod busybox;
+pub mod native;
+mod packages;
 pub mod workloads;
 
 use std::fs;
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use everett_guest_image::initramfs::Archive;
+use everett_guest_image::lock::Lock;
 use everett_guest_image::{BuiltImage, Cache, ImageSpec, Silent, build};
 use everett_host::interrupt::Interrupt;
 use everett_input::causes::with_causes;
@@ -29,6 +32,7 @@ use everett_vmm::{MachineConfig, machine::DiskConfig};
 use tempfile::NamedTempFile;
 
 use crate::peer;
+use native::Native;
 use workloads::Workload;
 
 /// Guest memory on all machines, in MiB.
@@ -44,6 +48,9 @@ pub struct Debian {
     kernel: PathBuf,
     root: PathBuf,
     initramfs: NamedTempFile,
+    lock: Lock,
+    cache: Cache,
+    workloads: Vec<&'static Workload>,
 }
 
 impl Debian {
@@ -51,7 +58,7 @@ impl Debian {
     ///
     /// # Errors
     /// Returns a one-line message if the guest cannot be built.
-    pub fn of_user(workloads: &[&Workload]) -> Result<Debian, String> {
+    pub fn of_user(workloads: &[&'static Workload]) -> Result<Debian, String> {
         let cache = Cache::of_user().map_err(|error| with_causes(&error))?;
         let mut spec =
             ImageSpec::of_packages("bookworm", workloads::packages(), everett_host::time::unix_s());
@@ -62,7 +69,16 @@ impl Debian {
             build(&spec, &cache, &Online, &mut machine, &mut Silent).map_err(|error| with_causes(&error))?;
         let initramfs = initramfs(&image, &cache, workloads)?;
         let root = image.root.ok_or_else(|| String::from("the image has no root"))?.path;
-        Ok(Debian { kernel: image.vmlinux.path, root, initramfs })
+        let (kernel, lock) = (image.vmlinux.path, image.lock);
+        Ok(Debian { kernel, root, initramfs, lock, cache, workloads: workloads.to_vec() })
+    }
+
+    /// Prepares native runs, i.e. runs of the same workloads on the host.
+    ///
+    /// # Errors
+    /// Returns a one-line message if the host does not permit such runs.
+    pub fn native(&self) -> Result<Native, String> {
+        Native::new(&self.root, &self.lock, &self.cache, &self.workloads)
     }
 
     /// Returns the kernel's command line for all machines. PCI stays enabled, because a peer's disk is on a PCI bus.
@@ -110,7 +126,7 @@ fn initramfs(image: &BuiltImage, cache: &Cache, chosen: &[&Workload]) -> Result<
     let mut archive = Archive::default();
     archive.folder("everett-bench");
     archive.folder("everett-bench/root");
-    archive.file("everett-bench/busybox", 0o755, &busybox::of(&image.lock, cache)?);
+    archive.file("everett-bench/busybox", 0o755, &packages::busybox(&image.lock, cache)?);
     archive.file("everett-bench/init", 0o755, INIT.as_bytes());
     let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
     archive.file("everett-bench/names", 0o644, names.join(" ").as_bytes());

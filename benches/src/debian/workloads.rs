@@ -1,9 +1,12 @@
 //! Workloads of the Debian guest, with the packages and files that they need.
 
+use super::native::UNPACKER;
+use super::packages::BUSYBOX;
+
 /// Name of the script that runs workloads. Its arguments are their names.
 pub(super) const RUN: &str = "run.sh";
-/// Packages of the scripts themselves.
-const OWN_PACKAGES: [&str; 1] = ["busybox-static"];
+/// Packages for the start of workloads, in guests and on the host.
+const OWN_PACKAGES: [&str; 2] = [BUSYBOX, UNPACKER];
 
 /// Piece of text that a script needs, as the name and the content of a file.
 type File = (&'static str, &'static str);
