@@ -40,6 +40,27 @@ impl Samples {
     }
 }
 
+/// Measurements of one quantity on two programs that took turns. Each pair is from one round, so that other work on the
+/// host affects both alike.
+#[derive(Debug, Clone, Default)]
+pub struct Pairs {
+    /// Measurements of the first program.
+    pub first: Samples,
+    /// Measurements of the second program.
+    pub second: Samples,
+    /// First divided by second, for each pair.
+    pub ratio: Samples,
+}
+
+impl Pairs {
+    /// Adds a measurement of each program.
+    pub fn push(&mut self, first: f64, second: f64) {
+        self.first.push(first);
+        self.second.push(second);
+        self.ratio.push(first / second);
+    }
+}
+
 /// Figure of a bench.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
@@ -131,7 +152,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use super::Samples;
+    use super::{Pairs, Samples};
 
     #[test]
     fn the_median_is_the_middle() {
@@ -143,5 +164,16 @@ mod tests {
         assert_eq!((samples.median(), samples.range()), (3.0, (1.0, 5.0)));
         samples.push(4.0);
         assert_eq!(samples.median(), 3.5);
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_each_pair() {
+        let mut pairs = Pairs::default();
+        for (first, second) in [(1.0, 2.0), (9.0, 3.0), (4.0, 4.0)] {
+            pairs.push(first, second);
+        }
+        assert_eq!((pairs.first.median(), pairs.second.median()), (4.0, 3.0));
+        // The ratio of the medians would be 4/3.
+        assert_eq!((pairs.ratio.median(), pairs.ratio.range()), (1.0, (0.5, 3.0)));
     }
 }

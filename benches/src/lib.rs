@@ -27,7 +27,7 @@ pub mod marks;
 pub mod night;
 pub mod peer;
 
-pub use figures::{Figure, Report, Samples};
+pub use figures::{Figure, Pairs, Report, Samples};
 
 use std::error::Error;
 use std::process::ExitCode;
