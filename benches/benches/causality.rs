@@ -84,6 +84,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let folder = args.keep.clone().unwrap_or_else(|| temporary.path().to_owned());
     std::fs::create_dir_all(&folder)?;
     if !args.json {
+        println!("host: {}\n", benches::host::processor());
         println!(
             "| seed | branches | lost number | futures | step | probability | right |\n|---|---|---|---|---|---|---|"
         );

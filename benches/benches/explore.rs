@@ -2,20 +2,25 @@
 //! replays have the recorded trail.
 //!
 //! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [--
-//! --strategies SEEDS]`
+//! --strategies SEEDS] [-- --beside PROGRAM]`
+//!
+//! `--beside PROGRAM` compares this build with another build of `everett`. In each round both make the same exploration,
+//! one after the other, and the order changes from round to round. The figures are branches a minute and CPU time of
+//! both, and the ratio in each round.
 //!
 //! `--replays N` replays N branches, each in a separate process that knows only the seed and the path. `--strategies
 //! SEEDS` measures how long every strategy (way to choose the next branch) searches for its first finding, on one
 //! worker, under each of SEEDS seeds.
 
+use anyhow::Context as _;
 use benches::everett::{AsEverett, everett};
-use benches::{Report, Samples};
+use benches::{Pairs, Report, Samples};
 use clap::Parser;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 /// World file, relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/world.toml";
@@ -36,6 +41,10 @@ struct Args {
     /// Number of seeds for the comparison of strategies
     #[arg(long, default_value_t = 0)]
     strategies: u64,
+    /// Compare with this program, another build of `everett`. Measures nothing else. A relative path starts at the
+    /// project's top folder
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["replays", "strategies"])]
+    beside: Option<PathBuf>,
     /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
@@ -61,6 +70,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     report.note(
         "three machines with a Redis and a Sentinel each, and a client; no peer explores it on a stock host",
     );
+    if let Some(other) = &args.beside {
+        beside(args, &top().join(other), folder.path(), &mut report)?;
+        report.print();
+        return Ok(());
+    }
     let mut figures: BTreeMap<String, (&'static str, Samples)> = BTreeMap::new();
     for round in 0..args.runs {
         let run = folder.path().join(format!("round{round}"));
@@ -101,12 +115,80 @@ fn top() -> PathBuf {
 
 /// Explores in a separate process. Returns the last line of its output, parsed as JSON.
 fn explore(world: &Path, run: &Path, seed: u64, more: &[&str]) -> anyhow::Result<serde_json::Value> {
-    let (world, run, seed) = (world.display().to_string(), run.display().to_string(), seed.to_string());
-    let arguments = ["--json", "explore", &world, "--seed", &seed, "-o", &run];
-    let output = everett(&[&arguments, more].concat()).stderr(Stdio::inherit()).output()?;
-    anyhow::ensure!(matches!(output.status.code(), Some(0 | 1)), "explore ended with {}", output.status);
+    explore_with(everett(&[]), world, run, seed, more)
+}
+
+/// Explores with `program`, a command that starts a build of `everett`. Returns the last line of its output, parsed as
+/// JSON.
+fn explore_with(
+    mut program: Command,
+    world: &Path,
+    run: &Path,
+    seed: u64,
+    more: &[&str],
+) -> anyhow::Result<serde_json::Value> {
+    program
+        .args(["--json", "explore"])
+        .arg(world)
+        .args(["--seed", &seed.to_string(), "-o"])
+        .arg(run)
+        .args(more);
+    let name = program.get_program().display().to_string();
+    let output = program.stderr(Stdio::inherit()).output().with_context(|| name.clone())?;
+    anyhow::ensure!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{name}: explore ended with {}",
+        output.status
+    );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
+}
+
+/// Lets this build and the program `other` make the same explorations in turn.
+fn beside(args: &Args, other: &Path, folder: &Path, report: &mut Report) -> anyhow::Result<()> {
+    let world = top().join(WORLD);
+    let build = |ours: bool| if ours { everett(&[]) } else { Command::new(other) };
+    for ours in [false, true] {
+        // Stores the boot, so that no measured exploration has to make it.
+        explore_with(build(ours), &world, &folder.join(format!("boot-{ours}")), 1, &["--branches", "1"])?;
+    }
+    let (mut speed, mut cpu, mut different) = (Pairs::default(), Pairs::default(), Vec::new());
+    for round in 0..args.runs {
+        let seed = round as u64 + 1;
+        let measure = |ours: bool| {
+            let run = folder.join(format!("round{round}-{ours}"));
+            explore_with(build(ours), &world, &run, seed, &["--branches", &args.branches.to_string()])
+        };
+        let (ours, theirs) = if round % 2 == 0 {
+            let ours = measure(true)?;
+            (ours, measure(false)?)
+        } else {
+            let theirs = measure(false)?;
+            (measure(true)?, theirs)
+        };
+        let number = |end: &serde_json::Value, key: &str| end[key].as_f64().unwrap_or(f64::NAN);
+        let cpu_s = |end| number(end, "cpu_ns") / 1e9 / number(end, "run");
+        speed.push(number(&ours, "branches_per_min"), number(&theirs, "branches_per_min"));
+        cpu.push(cpu_s(&ours), cpu_s(&theirs));
+        if ours["digest"] != theirs["digest"] {
+            different.push(seed.to_string());
+        }
+    }
+    report.note(&if different.is_empty() {
+        format!("beside {}: all explorations have the same digest", other.display())
+    } else {
+        let seeds = different.join(", ");
+        format!(
+            "beside {}: the builds did different work, the digests differ under seed {seeds}",
+            other.display()
+        )
+    });
+    for (metric, unit, pairs) in [("branches_per_min", "1", &speed), ("cpu_s_per_branch", "s", &cpu)] {
+        report.figure(metric, unit, &pairs.first, None);
+        report.figure(&format!("{metric}_beside"), unit, &pairs.second, None);
+        report.figure(&format!("{metric}_ratio"), "x", &pairs.ratio, None);
+    }
+    Ok(())
 }
 
 /// Replays branches, each in a separate process. Returns how many had the recorded trail.

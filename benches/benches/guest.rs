@@ -1,11 +1,16 @@
-//! Measures user code in a stock Debian guest: SHA-256, SQLite, and Redis under load. Compares the soft engine
-//! (Everett's own CPU) with and without translation, QEMU's TCG with `-icount`, and plain TCG. All use the same kernel,
-//! initramfs, root file system and programs.
+//! Measures user code in a stock Debian guest: SHA-256, SQLite, Redis under load, CPython, PostgreSQL, H2 on a JVM, and
+//! Node.js. Compares the soft engine (Everett's own CPU) with and without translation, QEMU's TCG with `-icount`, and
+//! plain TCG. All use the same kernel, initramfs, root file system and programs. A native run executes the same programs
+//! on the host, on one CPU.
 //!
-//! `cargo bench -p benches --bench guest [-- --json] [-- --runs N]`
+//! `cargo bench -p benches --bench guest [-- --json] [-- --runs N] [-- --only NAME]… [-- --without RUNNER]…`
+//!
+//! `--only` chooses a workload. `--without` leaves out a runner (a peer, or Everett without translation).
 #![allow(clippy::disallowed_types)] // Benches measure host time.
 
-use benches::debian::{Debian, MEMORY_MIB, WORKLOADS};
+use benches::debian::native::Native;
+use benches::debian::workloads::{self, Workload};
+use benches::debian::{Debian, MEMORY_MIB};
 use benches::marks::{Marks, Span};
 use benches::{Options, Report, Samples, peer};
 use clap::Parser;
@@ -21,92 +26,183 @@ const VTIME_MAX_NS: u64 = 600_000_000_000;
 /// Interval between two checks of the console, in nanoseconds of vtime.
 const LOOK_NS: u64 = 1_000_000;
 
-fn main() -> ExitCode {
-    benches::end("guest", run(&Options::parse()))
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(flatten)]
+    options: Options,
+    /// Run only this workload. Can be given more than once
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Leave out this runner. Can be given more than once
+    #[arg(long, value_name = "RUNNER")]
+    without: Vec<Runner>,
 }
 
-/// Samples of one workload.
+/// Something else that runs the workloads, and with which the soft engine with translation is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Runner {
+    /// Soft engine without translation.
+    Interpreted,
+    /// QEMU's TCG with a count of instructions.
+    Icount,
+    /// QEMU's TCG.
+    Tcg,
+    /// The host, without a guest.
+    Native,
+}
+
+impl Runner {
+    const ALL: [Runner; 4] = [Runner::Interpreted, Runner::Icount, Runner::Tcg, Runner::Native];
+
+    fn name(self) -> &'static str {
+        match self {
+            Runner::Interpreted => "interpreted",
+            Runner::Icount => "icount",
+            Runner::Tcg => "tcg",
+            Runner::Native => "native",
+        }
+    }
+
+    fn needs_qemu(self) -> bool {
+        matches!(self, Runner::Icount | Runner::Tcg)
+    }
+}
+
+/// The guest, on any runner.
+struct Bench {
+    guest: Debian,
+    /// The guest's root file system on the host. `None` without native runs.
+    native: Option<Native>,
+}
+
+impl Bench {
+    /// Runs all workloads. The clock of the spans is in seconds.
+    fn spans(&self, runner: Runner) -> Result<Vec<Span<f64>>, String> {
+        let icount = ["-accel", "tcg", "-icount", "shift=0,sleep=off"];
+        match (runner, &self.native) {
+            (Runner::Interpreted, _) => {
+                let interpreter = CacheConfig { translate_after: None, ..CacheConfig::default() };
+                let spans = soft(&self.guest, interpreter)?;
+                Ok(spans.into_iter().map(|span| span.map(|reading| reading.seconds)).collect())
+            }
+            (Runner::Icount, _) => peer::spans(&mut self.guest.qemu(&icount)),
+            (Runner::Tcg, _) => peer::spans(&mut self.guest.qemu(&["-accel", "tcg"])),
+            (Runner::Native, Some(native)) => peer::spans(&mut native.command()),
+            (Runner::Native, None) => Err(String::from("there are no native runs")),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    benches::end("guest", run(&Args::parse()))
+}
+
+/// Samples of one part of a workload.
 #[derive(Default)]
-struct Work {
+struct Part {
+    name: &'static str,
     soft: Samples,
-    interpreted: Samples,
-    icount: Samples,
-    tcg: Samples,
-    /// Time on the soft engine divided by the time on plain TCG in the same round.
-    soft_to_tcg: Samples,
     mips: Samples,
     instructions: Samples,
+    others: Vec<Other>,
 }
 
-impl Work {
-    /// Adds a measurement of the soft engine with translation.
-    fn ours(&mut self, span: &Span<Reading>) {
-        let (seconds, count) = (seconds(span), span.end.instructions - span.begin.instructions);
+/// Samples of one part on another runner.
+struct Other {
+    runner: Runner,
+    seconds: Samples,
+    /// Time on the soft engine divided by the time on this runner in the same round.
+    ratio: Samples,
+}
+
+impl Part {
+    fn new(name: &'static str, runners: &[Runner]) -> Part {
+        let other =
+            |&runner: &Runner| Other { runner, seconds: Samples::default(), ratio: Samples::default() };
+        Part { name, others: runners.iter().map(other).collect(), ..Part::default() }
+    }
+
+    /// Adds the measurements of a round. `others` has a span for each of the other runners, in their order.
+    fn add<'s>(&mut self, ours: &Span<Reading>, others: impl Iterator<Item = &'s Span<f64>>) {
+        let seconds = ours.end.seconds - ours.begin.seconds;
+        let count = ours.end.instructions - ours.begin.instructions;
         self.soft.push(seconds);
         self.mips.push(count as f64 / seconds / 1e6);
         self.instructions.push(count as f64);
+        for (other, theirs) in self.others.iter_mut().zip(others) {
+            other.seconds.push(theirs.end - theirs.begin);
+            other.ratio.push(seconds / (theirs.end - theirs.begin));
+        }
+    }
+
+    fn report(&self, report: &mut Report) {
+        let name = self.name;
+        report.figure(&format!("{name}_soft_s"), "s", &self.soft, None);
+        for Other { runner, seconds, .. } in &self.others {
+            report.figure(&format!("{name}_{}_s", runner.name()), "s", seconds, None);
+        }
+        for Other { runner, ratio, .. } in &self.others {
+            report.figure(&format!("{name}_soft_to_{}", runner.name()), "x", ratio, None);
+        }
+        report.figure(&format!("{name}_soft_mips"), "MIPS", &self.mips, None);
+        report.figure(&format!("{name}_soft_instructions"), "", &self.instructions, None);
     }
 }
 
-fn run(options: &Options) -> Result<(), String> {
-    let mut report = Report::new("guest", options.json);
-    let guest = Debian::of_user()?;
-    let with_qemu = peer::has_qemu("guest");
-    report.note(&format!("{MEMORY_MIB} MiB, command line: {}", Debian::cmdline()));
-    let mut works = WORKLOADS.map(|_| Work::default());
-    for round in 1..=options.runs {
-        report.note(&format!("round {round} of {}", options.runs));
-        let interpreter = CacheConfig { translate_after: None, ..CacheConfig::default() };
-        let interpreted = soft(&guest, interpreter)?;
-        let translated = soft(&guest, CacheConfig::default())?;
-        check(&translated, &interpreted)?;
-        for ((work, interpreted), translated) in works.iter_mut().zip(&interpreted).zip(&translated) {
-            work.interpreted.push(seconds(interpreted));
-            work.ours(translated);
-        }
-        if with_qemu {
-            let icount = ["-accel", "tcg", "-icount", "shift=0,sleep=off"];
-            let icount = peer::spans(&mut guest.qemu(&icount))?;
-            check(&translated, &icount)?;
-            let tcg = peer::spans(&mut guest.qemu(&["-accel", "tcg"]))?;
-            check(&translated, &tcg)?;
-            for (((work, ours), icount), tcg) in works.iter_mut().zip(&translated).zip(&icount).zip(&tcg) {
-                work.icount.push(icount.end - icount.begin);
-                work.tcg.push(tcg.end - tcg.begin);
-                work.soft_to_tcg.push(seconds(ours) / (tcg.end - tcg.begin));
+fn run(args: &Args) -> Result<(), String> {
+    let mut report = Report::new("guest", args.options.json);
+    let chosen = workloads::chosen(&args.only)?;
+    let guest = Debian::of_user(&chosen)?;
+    let mut runners: Vec<_> =
+        Runner::ALL.into_iter().filter(|runner| !args.without.contains(runner)).collect();
+    if runners.iter().any(|runner| runner.needs_qemu()) && !peer::has_qemu("guest") {
+        runners.retain(|runner| !runner.needs_qemu());
+    }
+    let mut bench = Bench { guest, native: None };
+    if runners.contains(&Runner::Native) {
+        match bench.guest.native() {
+            Ok(native) => bench.native = Some(native),
+            Err(error) => {
+                eprintln!("guest: no native runs on this host: {error}");
+                runners.retain(|&runner| runner != Runner::Native);
             }
         }
     }
-    for (name, work) in WORKLOADS.iter().zip(&works) {
-        let peer = format!("{name}_icount_s");
-        let peer = Some((peer.as_str(), &work.icount));
-        report.figure(&format!("{name}_soft_s"), "s", &work.soft, peer);
-        report.figure(&format!("{name}_interpreted_s"), "s", &work.interpreted, peer);
-        report.figure(&format!("{name}_icount_s"), "s", &work.icount, None);
-        report.figure(&format!("{name}_tcg_s"), "s", &work.tcg, peer);
-        report.figure(&format!("{name}_soft_to_tcg"), "x", &work.soft_to_tcg, None);
-        report.figure(&format!("{name}_soft_mips"), "MIPS", &work.mips, None);
-        report.figure(&format!("{name}_soft_instructions"), "", &work.instructions, None);
+    report.note(&format!("{MEMORY_MIB} MiB, command line: {}", Debian::cmdline()));
+    let names = chosen.iter().flat_map(|workload| workload.parts);
+    let mut parts: Vec<_> = names.map(|name| Part::new(name, &runners)).collect();
+    for round in 1..=args.options.runs {
+        report.note(&format!("round {round} of {}", args.options.runs));
+        let ours = soft(&bench.guest, CacheConfig::default())?;
+        check(&chosen, &ours, &ours)?;
+        let mut others = Vec::new();
+        for &runner in &runners {
+            let theirs = bench.spans(runner)?;
+            check(&chosen, &ours, &theirs).map_err(|error| format!("{}: {error}", runner.name()))?;
+            others.push(theirs);
+        }
+        for (place, (part, ours)) in parts.iter_mut().zip(&ours).enumerate() {
+            part.add(ours, others.iter().map(|spans| &spans[place]));
+        }
     }
+    parts.iter().for_each(|part| part.report(&mut report));
     report.print();
     Ok(())
 }
 
-/// Checks that a guest ran all workloads, with the same results as another guest.
+/// Checks that a runner ran all parts of the chosen workloads, with the same results as the soft engine.
 ///
 /// # Errors
-/// Returns a one-line message if a workload is missing or a result differs.
-fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
-    if !one.iter().map(|span| span.name.as_str()).eq(WORKLOADS) {
-        return Err(String::from("the guest did not run the expected workloads"));
+/// Returns a one-line message if a part is missing or a result differs.
+fn check<T>(chosen: &[&Workload], ours: &[Span<Reading>], theirs: &[Span<T>]) -> Result<(), String> {
+    let expected = chosen.iter().flat_map(|workload| workload.parts).copied();
+    if !theirs.iter().map(|span| span.name.as_str()).eq(expected) {
+        return Err(String::from("not the expected workloads ran"));
     }
-    for span in one {
-        let there = other.iter().find(|other| other.name == span.name).map(|other| other.result.as_str());
-        if there != Some(span.result.as_str()) {
-            return Err(format!(
-                "{}: the result is {:?} in one guest and {there:?} in another",
-                span.name, span.result
-            ));
+    for (ours, theirs) in ours.iter().zip(theirs) {
+        if ours.result != theirs.result {
+            let (name, here, there) = (&ours.name, &ours.result, &theirs.result);
+            return Err(format!("the result of {name} is {there:?}, and {here:?} on the soft engine"));
         }
     }
     Ok(())
@@ -117,11 +213,6 @@ fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
 struct Reading {
     seconds: f64,
     instructions: u64,
-}
-
-/// Returns the host time that a workload took on the soft machine, in seconds.
-fn seconds(span: &Span<Reading>) -> f64 {
-    span.end.seconds - span.begin.seconds
 }
 
 /// Boots the soft machine and runs all workloads in it.

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::host;
+
 /// Several measurements of one quantity.
 #[derive(Debug, Clone, Default)]
 pub struct Samples(Vec<f64>);
@@ -38,11 +40,34 @@ impl Samples {
     }
 }
 
+/// Measurements of one quantity on two programs that took turns. Each pair is from one round, so that other work on the
+/// host affects both alike.
+#[derive(Debug, Clone, Default)]
+pub struct Pairs {
+    /// Measurements of the first program.
+    pub first: Samples,
+    /// Measurements of the second program.
+    pub second: Samples,
+    /// First divided by second, for each pair.
+    pub ratio: Samples,
+}
+
+impl Pairs {
+    /// Adds a measurement of each program.
+    pub fn push(&mut self, first: f64, second: f64) {
+        self.first.push(first);
+        self.second.push(second);
+        self.ratio.push(first / second);
+    }
+}
+
 /// Figure of a bench.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
     /// Name of the bench.
     pub bench: &'static str,
+    /// Processor of the host on which the figure was measured.
+    pub host: String,
     /// Name of the figure, such as `boot_soft_s`.
     pub metric: String,
     /// Median of the measurements.
@@ -64,13 +89,16 @@ pub struct Figure {
 pub struct Report {
     bench: &'static str,
     json: bool,
+    host: String,
     figures: Vec<Figure>,
 }
 
 impl Report {
-    /// Creates an empty report.
+    /// Creates an empty report, and prints the host's processor as a note.
     pub fn new(bench: &'static str, json: bool) -> Report {
-        Report { bench, json, figures: Vec::new() }
+        let report = Report { bench, json, host: host::processor(), figures: Vec::new() };
+        report.note(&format!("host: {}", report.host));
+        report
     }
     /// Prints a note. Does nothing with JSON output.
     pub fn note(&self, text: &str) {
@@ -93,6 +121,7 @@ impl Report {
         let peer = peer.filter(|(_, samples)| !samples.is_empty());
         self.figures.push(Figure {
             bench: self.bench,
+            host: self.host.clone(),
             metric: metric.to_owned(),
             value,
             unit,
@@ -109,21 +138,21 @@ impl Report {
             }
             return;
         }
-        println!("\n{:<30} {:>10} {:<5} {:>21}  ratio", "figure", "median", "unit", "range");
+        println!("\n{:<36} {:>10} {:<5} {:>21}  ratio", "figure", "median", "unit", "range");
         for f in &self.figures {
             let range = format!("{:.3} to {:.3}", f.range.0, f.range.1);
             let ratio = match (&f.peer, f.ratio) {
                 (Some(peer), Some(ratio)) => format!("{ratio:.2} x {peer}"),
                 _ => String::new(),
             };
-            println!("{:<30} {:>10.3} {:<5} {:>21}  {}", f.metric, f.value, f.unit, range, ratio);
+            println!("{:<36} {:>10.3} {:<5} {:>21}  {}", f.metric, f.value, f.unit, range, ratio);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Samples;
+    use super::{Pairs, Samples};
 
     #[test]
     fn the_median_is_the_middle() {
@@ -135,5 +164,16 @@ mod tests {
         assert_eq!((samples.median(), samples.range()), (3.0, (1.0, 5.0)));
         samples.push(4.0);
         assert_eq!(samples.median(), 3.5);
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_each_pair() {
+        let mut pairs = Pairs::default();
+        for (first, second) in [(1.0, 2.0), (9.0, 3.0), (4.0, 4.0)] {
+            pairs.push(first, second);
+        }
+        assert_eq!((pairs.first.median(), pairs.second.median()), (4.0, 3.0));
+        // The ratio of the medians would be 4/3.
+        assert_eq!((pairs.ratio.median(), pairs.ratio.range()), (1.0, (0.5, 3.0)));
     }
 }

@@ -9,7 +9,7 @@
 //! - [`everett`]: lets a bench start its own program as `everett`, because cargo builds no `everett` for benches
 //! - [`figures`]: collects measurements and prints their medians
 //! - [`guest`]: small guest that dirties pages
-//! - [`host`]: memory, CPU time and caches of the host
+//! - [`host`]: processor, memory, CPU time and caches of the host
 //! - [`instant`]: simulated processor that takes no time, to measure only the work of the kvm engine, i.e. of the code
 //!   that runs guests through KVM
 //! - [`marks`]: parses the lines by which a guest says that a workload begins or ends
@@ -27,7 +27,7 @@ pub mod marks;
 pub mod night;
 pub mod peer;
 
-pub use figures::{Figure, Report, Samples};
+pub use figures::{Figure, Pairs, Report, Samples};
 
 use std::error::Error;
 use std::process::ExitCode;

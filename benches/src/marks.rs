@@ -22,6 +22,13 @@ pub struct Span<T> {
     pub result: String,
 }
 
+impl<T> Span<T> {
+    /// Applies `reading` to the readings of the clocks.
+    pub fn map<U>(self, reading: impl Fn(T) -> U) -> Span<U> {
+        Span { name: self.name, begin: reading(self.begin), end: reading(self.end), result: self.result }
+    }
+}
+
 /// Parser of a console's output.
 #[derive(Debug)]
 pub struct Marks<T> {

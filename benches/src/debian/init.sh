@@ -12,5 +12,7 @@ $busybox mount -t squashfs -o ro /dev/vda $root
 $busybox mount -t devtmpfs dev $root/dev
 $busybox mount -t proc proc $root/proc
 $busybox mount -t tmpfs tmpfs $root/tmp
-$busybox cp /everett-bench/workloads.sh $root/tmp/
-exec $busybox switch_root $root /bin/sh /tmp/workloads.sh
+$busybox mkdir $root/dev/shm
+$busybox mount -t tmpfs tmpfs $root/dev/shm
+$busybox cp -r /everett-bench/workloads $root/tmp/
+exec $busybox switch_root $root /bin/sh /tmp/workloads/run.sh $($busybox cat /everett-bench/names)

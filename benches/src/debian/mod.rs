@@ -6,17 +6,20 @@
 //! script. The kernel parameter `rdinit=` makes this script PID 1. The script enters the root file system and starts
 //! the [`workloads`] there.
 //!
-//! - `busybox`: reads busybox from its Debian package
-//!
-//! [`workloads`]: WORKLOADS
+//! - [`workloads`]: the workloads, their packages and files
+//! - [`native`]: runs the workloads on the host, without a guest
+//! - `packages`: reads files from the image's packages
 
-mod busybox;
+pub mod native;
+mod packages;
+pub mod workloads;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use everett_guest_image::initramfs::Archive;
+use everett_guest_image::lock::Lock;
 use everett_guest_image::{BuiltImage, Cache, ImageSpec, Silent, build};
 use everett_host::interrupt::Interrupt;
 use everett_input::causes::with_causes;
@@ -29,18 +32,15 @@ use everett_vmm::{MachineConfig, machine::DiskConfig};
 use tempfile::NamedTempFile;
 
 use crate::peer;
+use native::Native;
+use workloads::Workload;
 
 /// Guest memory on all machines, in MiB.
-pub const MEMORY_MIB: u64 = 512;
-/// Names of the workloads, in the order of execution. The guest prints them in marks, i.e. lines that say when a
-/// workload begins or ends.
-pub const WORKLOADS: [&str; 3] = ["sha256", "sqlite3", "redis"];
+pub const MEMORY_MIB: u64 = 1024;
 
 /// Kernel module for the bus of a peer's disk. Everett's machine does not need it.
 const PEERS_BUS: &str = "virtio_pci";
-const PACKAGES: [&str; 4] = ["busybox-static", "redis-server", "redis-tools", "sqlite3"];
 const INIT: &str = include_str!("init.sh");
-const SCRIPT: &str = include_str!("workloads.sh");
 
 /// Files of the guest.
 #[derive(Debug)]
@@ -48,28 +48,37 @@ pub struct Debian {
     kernel: PathBuf,
     root: PathBuf,
     initramfs: NamedTempFile,
+    lock: Lock,
+    cache: Cache,
+    workloads: Vec<&'static Workload>,
 }
 
 impl Debian {
-    /// Returns the guest from the operator's cache. The first call builds it.
+    /// Returns a guest that runs these workloads. Its image comes from the operator's cache. The first call builds it.
     ///
     /// # Errors
     /// Returns a one-line message if the guest cannot be built.
-    pub fn of_user() -> Result<Debian, String> {
+    pub fn of_user(workloads: &[&'static Workload]) -> Result<Debian, String> {
         let cache = Cache::of_user().map_err(|error| with_causes(&error))?;
-        let mut spec = ImageSpec::of_packages(
-            "bookworm",
-            PACKAGES.map(String::from).to_vec(),
-            everett_host::time::unix_s(),
-        );
+        let mut spec =
+            ImageSpec::of_packages("bookworm", workloads::packages(), everett_host::time::unix_s());
         spec.modules.push(String::from(PEERS_BUS));
         let interrupt = Interrupt::default();
         let mut machine = SoftConfigure::new(&cache, &interrupt);
         let image =
             build(&spec, &cache, &Online, &mut machine, &mut Silent).map_err(|error| with_causes(&error))?;
-        let initramfs = initramfs(&image, &cache)?;
+        let initramfs = initramfs(&image, &cache, workloads)?;
         let root = image.root.ok_or_else(|| String::from("the image has no root"))?.path;
-        Ok(Debian { kernel: image.vmlinux.path, root, initramfs })
+        let (kernel, lock) = (image.vmlinux.path, image.lock);
+        Ok(Debian { kernel, root, initramfs, lock, cache, workloads: workloads.to_vec() })
+    }
+
+    /// Prepares native runs, i.e. runs of the same workloads on the host.
+    ///
+    /// # Errors
+    /// Returns a one-line message if the host does not permit such runs.
+    pub fn native(&self) -> Result<Native, String> {
+        Native::new(&self.root, &self.lock, &self.cache, &self.workloads)
     }
 
     /// Returns the kernel's command line for all machines. PCI stays enabled, because a peer's disk is on a PCI bus.
@@ -111,14 +120,20 @@ impl Debian {
     }
 }
 
-/// Writes the image's initramfs, followed by the archive with this guest's PID 1 and workloads.
-fn initramfs(image: &BuiltImage, cache: &Cache) -> Result<NamedTempFile, String> {
+/// Writes the image's initramfs, followed by the archive with this guest's PID 1, the scripts of all workloads, and the
+/// names of those that the guest runs.
+fn initramfs(image: &BuiltImage, cache: &Cache, chosen: &[&Workload]) -> Result<NamedTempFile, String> {
     let mut archive = Archive::default();
     archive.folder("everett-bench");
     archive.folder("everett-bench/root");
-    archive.file("everett-bench/busybox", 0o755, &busybox::of(&image.lock, cache)?);
+    archive.file("everett-bench/busybox", 0o755, &packages::busybox(&image.lock, cache)?);
     archive.file("everett-bench/init", 0o755, INIT.as_bytes());
-    archive.file("everett-bench/workloads.sh", 0o644, SCRIPT.as_bytes());
+    let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
+    archive.file("everett-bench/names", 0o644, names.join(" ").as_bytes());
+    archive.folder("everett-bench/workloads");
+    for (name, text) in workloads::files() {
+        archive.file(&format!("everett-bench/workloads/{name}"), 0o644, text.as_bytes());
+    }
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let first = &image.initramfs.path;
     let mut bytes = fs::read(first).map_err(|error| failed(first, error))?;
@@ -126,15 +141,4 @@ fn initramfs(image: &BuiltImage, cache: &Cache) -> Result<NamedTempFile, String>
     let file = NamedTempFile::new().map_err(|error| format!("no temporary file: {error}"))?;
     fs::write(file.path(), bytes).map_err(|error| failed(file.path(), error))?;
     Ok(file)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{SCRIPT, WORKLOADS};
-
-    #[test]
-    fn the_script_runs_all_workloads_in_their_order() {
-        let calls = SCRIPT.lines().filter_map(|line| line.strip_prefix("workload "));
-        assert_eq!(calls.collect::<Vec<_>>(), WORKLOADS);
-    }
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Time limit for a peer.
-const PEER_TIMEOUT: Duration = Duration::from_secs(300);
+const PEER_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// Maximum number of bytes that are read from a program's error output.
 const COMPLAINTS_BYTES_MAX: u64 = 64 << 10;
@@ -64,7 +64,7 @@ pub fn installed(program: &str) -> bool {
 ///
 /// # Errors
 /// Returns a one-line message if the program cannot be started, ends without printing `text`, or takes longer than
-/// five minutes.
+/// fifteen minutes.
 pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
     let mut said = Vec::new();
     listen(command, &format!("without saying {text:?}"), &mut |piece, seconds| {
@@ -77,7 +77,7 @@ pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
 /// or ends. Returns the pieces of work, with their beginnings and ends in seconds since the start of `command`.
 ///
 /// # Errors
-/// Returns a one-line message if the program cannot be started or takes longer than five minutes, or if its guest
+/// Returns a one-line message if the program cannot be started or takes longer than fifteen minutes, or if its guest
 /// fails or ends before it is done.
 pub fn spans(command: &mut Command) -> Result<Vec<Span<f64>>, String> {
     let mut marks = Marks::default();
