@@ -31,6 +31,7 @@ mod micro {
     mod roots;
     mod segments;
     mod translated;
+    mod vex;
     mod watch;
     mod xsave;
 }

@@ -8,6 +8,7 @@
 use iced_x86::{Decoder, Encoder, Instruction};
 
 use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R13, R15};
+use super::avx::can_be_avx;
 use super::choice::{can_be_arithmetic, can_be_partial, plain};
 use super::emitter::{Emitter, InHost, Places, Source, Ways};
 use super::frame::slot as at_slot;
@@ -93,6 +94,8 @@ impl Emitter<'_> {
                 self.plain(&i, n);
             } else if can_be_vector(&i, &self.source.ops[n]) {
                 self.vector(&i, n);
+            } else if can_be_avx(&i, &self.source.ops[n], self.source.model) {
+                self.avx(&i, n);
             } else if !self.special(&i, n) {
                 self.handler(n);
             }

@@ -36,9 +36,9 @@ impl Emitter<'_> {
     pub(super) fn check(&mut self, size: usize, write: bool, n: usize) {
         self.check_with(Width::of(size), write, n);
     }
-    /// Like [`Emitter::check`], for sixteen bytes at an address that must be a multiple of 16.
-    pub(super) fn check_aligned(&mut self, write: bool, n: usize) {
-        self.check_with(Width::Aligned, write, n);
+    /// Like [`Emitter::check`], for 16 or 32 bytes at an address that must be a multiple of the size.
+    pub(super) fn check_aligned(&mut self, size: usize, write: bool, n: usize) {
+        self.check_with(Width::aligned(size), write, n);
     }
     fn check_with(&mut self, width: Width, write: bool, n: usize) {
         let routines = &self.places.routines;

@@ -26,6 +26,8 @@ pub(super) struct Site {
     hosts: u64,
     /// XMM registers whose value is only in the host register of the same number.
     pub vectors: u16,
+    /// YMM registers whose upper half is only in the host register of the same number.
+    pub uppers: u16,
 }
 
 impl Site {
@@ -64,8 +66,8 @@ impl Sites {
     /// Appends a site. Sites must be added in the order of their offsets.
     pub(super) fn add(&mut self, at: u32, block: u32, n: usize, registers: &Registers) {
         debug_assert!(self.sites.last().is_none_or(|last| last.at <= at));
-        let vectors = registers.vectors.dirty;
-        let mut site = Site { at, block, n: n as u8, dirty: 0, hosts: 0, vectors };
+        let (vectors, uppers) = (registers.vectors.dirty, registers.vectors.upper_dirty);
+        let mut site = Site { at, block, n: n as u8, dirty: 0, hosts: 0, vectors, uppers };
         for (guest, host) in registers.unsaved() {
             site.dirty |= 1 << guest;
             site.hosts |= u64::from(host.0) << (4 * guest);

@@ -108,6 +108,7 @@ pub(super) fn can_be_vector(i: &Instruction, op: &Op) -> bool {
 
 impl Emitter<'_> {
     pub(super) fn vector(&mut self, i: &Instruction, n: usize) {
+        self.registers.vectors.leave_uppers(self.asm);
         if is_floating(i) {
             self.load_mxcsr(n);
         } else if !self.registers.vectors.usable {
@@ -121,7 +122,7 @@ impl Emitter<'_> {
             self.address(&self.source.ops[n]);
             let size = i.memory_size().size();
             if size == 16 && !is_unaligned(i.mnemonic()) {
-                self.check_aligned(k == 0, n);
+                self.check_aligned(size, k == 0, n);
             } else {
                 self.check(size, k == 0, n);
             }
@@ -161,7 +162,7 @@ impl Emitter<'_> {
         }
     }
     /// Emits code that loads the guest's MXCSR into the host's register, unless it is there.
-    fn load_mxcsr(&mut self, n: usize) {
+    pub(super) fn load_mxcsr(&mut self, n: usize) {
         if !self.registers.vectors.floating {
             let loaded = self.asm.label();
             self.asm.test_memory(R15, MXCSR_IS_GUESTS, 1);

@@ -2,6 +2,7 @@
 
 use super::boundary::{fill, leave_from_site, leave_with, spill};
 use super::mxcsr::{resume_mxcsr, suspend_mxcsr};
+use super::uppers::{self, VECTOR_BYTES};
 use crate::mem::tlb;
 use crate::translate::MISSED;
 use crate::translate::asm::{
@@ -11,8 +12,6 @@ use crate::translate::enter::missed;
 use crate::translate::frame::{MIDDLE, TABLE};
 use crate::translate::registers::POOL;
 
-/// Size of the sixteen XMM registers in bytes.
-const VECTOR_BYTES: i32 = 16 * 16;
 /// Argument of [`missed`] that means: a page walk cannot help, so the interpreter must execute the instruction.
 const IMPOSSIBLE: u64 = 0;
 
@@ -25,11 +24,11 @@ pub(super) fn entry(asm: &mut Asm, entry: Host, mask: usize) {
 }
 
 /// Emits a routine of `read`, `write` or `stack`, for an access of `size` bytes. With `aligned`, the address must be a
-/// multiple of 16.
+/// multiple of `size`.
 pub(super) fn check(asm: &mut Asm, mask: usize, size: u8, aligned: bool, write: bool, miss: u64) {
     let (other, unaligned) = (asm.label(), asm.label());
     if aligned {
-        asm.test_byte(R13, 15);
+        asm.test_byte(R13, size - 1);
         asm.jump_if(NOT_EQUAL, unaligned);
     }
     entry(asm, R11, mask);
@@ -58,7 +57,7 @@ pub(super) fn miss(asm: &mut Asm, base: u64, leave: u64) {
     spill(asm);
     POOL.iter().rev().for_each(|&reg| asm.push(reg));
     asm.add_to(RSP, RSP, -VECTOR_BYTES);
-    (0..16).for_each(|n| asm.store_vector(RSP, 16 * i32::from(n), n));
+    uppers::push_vectors(asm);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.copy(RSI, RSP);
     asm.copy(RDX, R13);
@@ -69,15 +68,16 @@ pub(super) fn miss(asm: &mut Asm, base: u64, leave: u64) {
     // The block goes on to rely on the guest's MXCSR.
     resume_mxcsr(asm);
     asm.copy(R13, RAX);
-    asm.test(3, RAX, RAX);
-    (0..16).for_each(|n| asm.load_vector(n, RSP, 16 * i32::from(n)));
+    uppers::load_vectors(asm);
     asm.add_to(RSP, RSP, VECTOR_BYTES);
+    asm.test(3, R13, R13);
     POOL.iter().for_each(|&reg| asm.pop(reg));
     fill(asm);
     let failed = asm.label();
     asm.jump_if(EQUAL, failed);
     asm.ret();
     asm.bind(failed);
+    uppers::leave(asm);
     leave_from_site(asm, R11, base);
     leave_with(asm, MISSED, 8, leave);
 }

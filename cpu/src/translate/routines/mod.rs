@@ -4,6 +4,7 @@
 //!
 //! Each kind of routine has a module:
 //! - [`mxcsr`]: the routines before SSE instructions, and the exchange of the guest's MXCSR for the host's
+//! - [`uppers`]: the routines for AVX, and the host's vector registers around a call of a function
 //! - [`boundary`]: entry to translated code, the ways to leave it, and calls of the host's functions
 //! - [`access`]: accesses to guest memory through the TLB
 //! - [`code_pages`]: checks of pages before their code is executed
@@ -26,12 +27,14 @@ mod handlers;
 mod interrupt_flag;
 mod jumps;
 mod mxcsr;
+mod uppers;
 
 use super::asm::{Asm, R11};
 use super::memory::CodeMemory;
 use super::{FULL, UNLINKED};
 
-/// Width of an access. The discriminant is the binary logarithm of the number of bytes, or 5 for `Aligned`.
+/// Width of an access. The discriminant is the binary logarithm of the number of bytes, unless the access must be
+/// aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     Byte,
@@ -39,20 +42,40 @@ pub(super) enum Width {
     Dword,
     Qword,
     Vector,
+    /// 32 bytes.
+    Wide,
     /// Sixteen bytes at an address that must be a multiple of 16.
     Aligned,
+    /// 32 bytes at an address that must be a multiple of 32.
+    WideAligned,
 }
 
 impl Width {
-    const ALL: [Width; 6] =
-        [Width::Byte, Width::Word, Width::Dword, Width::Qword, Width::Vector, Width::Aligned];
+    const ALL: [Width; 8] = [
+        Width::Byte,
+        Width::Word,
+        Width::Dword,
+        Width::Qword,
+        Width::Vector,
+        Width::Wide,
+        Width::Aligned,
+        Width::WideAligned,
+    ];
 
-    /// Returns the width for a number of bytes, a power of two up to 16.
+    /// Returns the width for a number of bytes, a power of two up to 32.
     pub(super) fn of(bytes: usize) -> Width {
-        Width::ALL[bytes.trailing_zeros().min(4) as usize]
+        Width::ALL[bytes.trailing_zeros().min(5) as usize]
+    }
+    /// Returns the width for 16 or 32 bytes at an address that must be a multiple of this number.
+    pub(super) fn aligned(bytes: usize) -> Width {
+        if bytes == 32 { Width::WideAligned } else { Width::Aligned }
     }
     fn bytes(self) -> u8 {
-        if self == Width::Aligned { 16 } else { 1 << self as u8 }
+        match self {
+            Width::Aligned => 16,
+            Width::WideAligned => 32,
+            other => 1 << other as u8,
+        }
     }
 }
 
@@ -91,6 +114,10 @@ pub(super) struct Routines {
     /// Loads the guest's MXCSR into the host's register. If the guest may not use XMM registers, or has unmasked an
     /// exception, leaves the instruction to the interpreter.
     pub floating: u64,
+    /// Checks that the guest may use AVX. If it may not, leaves the instruction to the interpreter.
+    pub avx: u64,
+    /// Sets the upper halves of all guest YMM registers in [`Core`](crate::core::Core) to zero. Changes no flags.
+    pub zero_uppers: u64,
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the jump's
     /// site (see `sites`). The routine with index 1 also sets the stack pointer from R14.
     pub hop: [u64; 2],
@@ -139,7 +166,7 @@ impl Routines {
         routines.leave = leave;
         let miss = emit(&mut |asm| access::miss(asm, base, leave));
         for width in Width::ALL {
-            let (size, aligned) = (width.bytes(), width == Width::Aligned);
+            let (size, aligned) = (width.bytes(), matches!(width, Width::Aligned | Width::WideAligned));
             routines.read[width as usize] =
                 emit(&mut |asm| access::check(asm, mask, size, aligned, false, miss));
             routines.write[width as usize] =
@@ -159,6 +186,8 @@ impl Routines {
         routines.flag_bits = emit(&mut flags::flag_bits);
         routines.vectors = emit(&mut |asm| mxcsr::vectors(asm, interpret));
         routines.floating = emit(&mut |asm| mxcsr::floating(asm, interpret));
+        routines.avx = emit(&mut |asm| uppers::avx(asm, interpret));
+        routines.zero_uppers = emit(&mut uppers::zero);
         for stack in [false, true] {
             let elsewhere = emit(&mut |asm| jumps::far(asm, mask, stack, leave));
             let hop = emit(&mut |asm| jumps::hop(asm, stack, elsewhere));
