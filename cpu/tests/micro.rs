@@ -11,6 +11,7 @@ mod micro {
 
     mod arithmetic;
     mod bit_tests;
+    mod bmi;
     mod branches;
     mod breakpoints;
     mod code;

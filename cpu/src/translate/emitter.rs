@@ -66,6 +66,8 @@ pub(super) enum InHost {
     Nothing,
     Carry,
     CarryAndOverflow,
+    CarryAndZero,
+    AllButParity,
     AllButOverflow,
     All,
 }
