@@ -19,8 +19,13 @@ use crate::op::operand::{gpr, is_memory};
 /// True if the host supports the instruction. It must have AVX2 in any case, because the routines then preserve whole
 /// YMM registers ([`host_has_uppers`]).
 fn host_has(i: &Instruction) -> bool {
-    let features = i.cpuid_features();
-    host_has_uppers() && features.iter().all(|f| matches!(f, CpuidFeature::AVX | CpuidFeature::AVX2))
+    let has = |feature: &CpuidFeature| match feature {
+        CpuidFeature::AVX | CpuidFeature::AVX2 => true,
+        CpuidFeature::AES => std::is_x86_feature_detected!("aes"),
+        CpuidFeature::PCLMULQDQ => std::is_x86_feature_detected!("pclmulqdq"),
+        _ => false,
+    };
+    host_has_uppers() && i.cpuid_features().iter().all(has)
 }
 
 /// True if a memory operand must be aligned to its size. Other VEX instructions access any address.
@@ -29,211 +34,38 @@ fn is_aligned(mnemonic: Mnemonic) -> bool {
     matches!(mnemonic, Vmovaps | Vmovapd | Vmovdqa)
 }
 
+macro_rules! mnemonics {
+    ($($name:ident)*) => { &[$(Mnemonic::$name),*] };
+}
+
 /// Mnemonics that the host executes directly.
-const VEX_LISTED: &[Mnemonic] = {
-    use Mnemonic::*;
-    &[
-        Vmovaps,
-        Vmovapd,
-        Vmovdqa,
-        Vmovups,
-        Vmovupd,
-        Vmovdqu,
-        Vlddqu,
-        Vmovd,
-        Vmovq,
-        Vmovss,
-        Vmovsd,
-        Vmovlps,
-        Vmovhps,
-        Vmovlpd,
-        Vmovhpd,
-        Vmovhlps,
-        Vmovlhps,
-        Vmovddup,
-        Vmovshdup,
-        Vmovsldup,
-        Vpxor,
-        Vpor,
-        Vpand,
-        Vpandn,
-        Vxorps,
-        Vxorpd,
-        Vorps,
-        Vorpd,
-        Vandps,
-        Vandpd,
-        Vandnps,
-        Vandnpd,
-        Vpaddb,
-        Vpaddw,
-        Vpaddd,
-        Vpaddq,
-        Vpsubb,
-        Vpsubw,
-        Vpsubd,
-        Vpsubq,
-        Vpaddsb,
-        Vpaddsw,
-        Vpaddusb,
-        Vpaddusw,
-        Vpsubsb,
-        Vpsubsw,
-        Vpsubusb,
-        Vpsubusw,
-        Vpcmpeqb,
-        Vpcmpeqw,
-        Vpcmpeqd,
-        Vpcmpeqq,
-        Vpcmpgtb,
-        Vpcmpgtw,
-        Vpcmpgtd,
-        Vpcmpgtq,
-        Vpmaxub,
-        Vpmaxsw,
-        Vpminub,
-        Vpminsw,
-        Vpmaxsb,
-        Vpmaxuw,
-        Vpmaxsd,
-        Vpmaxud,
-        Vpminsb,
-        Vpminuw,
-        Vpminsd,
-        Vpminud,
-        Vpavgb,
-        Vpavgw,
-        Vpsadbw,
-        Vpabsb,
-        Vpabsw,
-        Vpabsd,
-        Vpsignb,
-        Vpsignw,
-        Vpsignd,
-        Vpmullw,
-        Vpmulhw,
-        Vpmulhuw,
-        Vpmulhrsw,
-        Vpmuludq,
-        Vpmulld,
-        Vpmuldq,
-        Vpmaddwd,
-        Vpmaddubsw,
-        Vphaddw,
-        Vphaddd,
-        Vphaddsw,
-        Vphsubw,
-        Vphsubd,
-        Vphsubsw,
-        Vphminposuw,
-        Vmpsadbw,
-        Vpunpcklbw,
-        Vpunpcklwd,
-        Vpunpckldq,
-        Vpunpcklqdq,
-        Vpunpckhbw,
-        Vpunpckhwd,
-        Vpunpckhdq,
-        Vpunpckhqdq,
-        Vunpcklps,
-        Vunpcklpd,
-        Vunpckhps,
-        Vunpckhpd,
-        Vpacksswb,
-        Vpackssdw,
-        Vpackuswb,
-        Vpackusdw,
-        Vpsllw,
-        Vpslld,
-        Vpsllq,
-        Vpsrlw,
-        Vpsrld,
-        Vpsrlq,
-        Vpsraw,
-        Vpsrad,
-        Vpslldq,
-        Vpsrldq,
-        Vpsllvd,
-        Vpsllvq,
-        Vpsrlvd,
-        Vpsrlvq,
-        Vpsravd,
-        Vpshufd,
-        Vpshuflw,
-        Vpshufhw,
-        Vshufps,
-        Vshufpd,
-        Vpshufb,
-        Vpalignr,
-        Vpermilps,
-        Vpermilpd,
-        Vpermq,
-        Vpermpd,
-        Vpermd,
-        Vpermps,
-        Vperm2f128,
-        Vperm2i128,
-        Vpblendw,
-        Vpblendd,
-        Vblendps,
-        Vblendpd,
-        Vpblendvb,
-        Vblendvps,
-        Vblendvpd,
-        Vbroadcastss,
-        Vbroadcastsd,
-        Vbroadcastf128,
-        Vbroadcasti128,
-        Vpbroadcastb,
-        Vpbroadcastw,
-        Vpbroadcastd,
-        Vpbroadcastq,
-        Vinsertf128,
-        Vinserti128,
-        Vextractf128,
-        Vextracti128,
-        Vinsertps,
-        Vextractps,
-        Vpinsrb,
-        Vpinsrw,
-        Vpinsrd,
-        Vpinsrq,
-        Vpextrb,
-        Vpextrw,
-        Vpextrd,
-        Vpextrq,
-        Vpmovsxbw,
-        Vpmovsxbd,
-        Vpmovsxbq,
-        Vpmovsxwd,
-        Vpmovsxwq,
-        Vpmovsxdq,
-        Vpmovzxbw,
-        Vpmovzxbd,
-        Vpmovzxbq,
-        Vpmovzxwd,
-        Vpmovzxwq,
-        Vpmovzxdq,
-        Vpmovmskb,
-        Vmovmskps,
-        Vmovmskpd,
-        Vptest,
-        Vtestps,
-        Vtestpd,
-        Vzeroupper,
-    ]
+const VEX_LISTED: &[Mnemonic] = mnemonics! {
+    Vmovaps Vmovapd Vmovdqa Vmovups Vmovupd Vmovdqu Vlddqu Vmovd Vmovq Vmovss Vmovsd Vmovlps Vmovhps Vmovlpd
+    Vmovhpd Vmovhlps Vmovlhps Vmovddup Vmovshdup Vmovsldup Vpxor Vpor Vpand Vpandn Vxorps Vxorpd Vorps Vorpd
+    Vandps Vandpd Vandnps Vandnpd Vpaddb Vpaddw Vpaddd Vpaddq Vpsubb Vpsubw Vpsubd Vpsubq Vpaddsb Vpaddsw
+    Vpaddusb Vpaddusw Vpsubsb Vpsubsw Vpsubusb Vpsubusw Vpcmpeqb Vpcmpeqw Vpcmpeqd Vpcmpeqq Vpcmpgtb Vpcmpgtw
+    Vpcmpgtd Vpcmpgtq Vpmaxub Vpmaxsw Vpminub Vpminsw Vpmaxsb Vpmaxuw Vpmaxsd Vpmaxud Vpminsb Vpminuw Vpminsd
+    Vpminud Vpavgb Vpavgw Vpsadbw Vpabsb Vpabsw Vpabsd Vpsignb Vpsignw Vpsignd Vpmullw Vpmulhw Vpmulhuw
+    Vpmulhrsw Vpmuludq Vpmulld Vpmuldq Vpmaddwd Vpmaddubsw Vphaddw Vphaddd Vphaddsw Vphsubw Vphsubd Vphsubsw
+    Vphminposuw Vmpsadbw Vpunpcklbw Vpunpcklwd Vpunpckldq Vpunpcklqdq Vpunpckhbw Vpunpckhwd Vpunpckhdq
+    Vpunpckhqdq Vunpcklps Vunpcklpd Vunpckhps Vunpckhpd Vpacksswb Vpackssdw Vpackuswb Vpackusdw Vpsllw Vpslld
+    Vpsllq Vpsrlw Vpsrld Vpsrlq Vpsraw Vpsrad Vpslldq Vpsrldq Vpsllvd Vpsllvq Vpsrlvd Vpsrlvq Vpsravd Vpshufd
+    Vpshuflw Vpshufhw Vshufps Vshufpd Vpshufb Vpalignr Vpermilps Vpermilpd Vpermq Vpermpd Vpermd Vpermps
+    Vperm2f128 Vperm2i128 Vpblendw Vpblendd Vblendps Vblendpd Vpblendvb Vblendvps Vblendvpd Vbroadcastss
+    Vbroadcastsd Vbroadcastf128 Vbroadcasti128 Vpbroadcastb Vpbroadcastw Vpbroadcastd Vpbroadcastq Vinsertf128
+    Vinserti128 Vextractf128 Vextracti128 Vinsertps Vextractps Vpinsrb Vpinsrw Vpinsrd Vpinsrq Vpextrb Vpextrw
+    Vpextrd Vpextrq Vpmovsxbw Vpmovsxbd Vpmovsxbq Vpmovsxwd Vpmovsxwq Vpmovsxdq Vpmovzxbw Vpmovzxbd Vpmovzxbq
+    Vpmovzxwd Vpmovzxwq Vpmovzxdq Vpmovmskb Vmovmskps Vmovmskpd Vptest Vtestps Vtestpd Vzeroupper Vaesenc
+    Vaesenclast Vaesdec Vaesdeclast Vaesimc Vaeskeygenassist Vpclmulqdq
 };
 
 /// Mnemonics of floating-point instructions that the host executes directly, under the guest's MXCSR.
-const VEX_FLOATING: &[Mnemonic] = {
-    use Mnemonic::*;
-    &[
-        Vaddss, Vaddsd, Vaddps, Vaddpd, Vsubss, Vsubsd, Vsubps, Vsubpd, Vmulss, Vmulsd, Vmulps, Vmulpd,
-        Vdivss, Vdivsd, Vdivps, Vdivpd, Vsqrtss, Vsqrtsd, Vsqrtps, Vsqrtpd, Vminss, Vminsd, Vminps, Vminpd,
-        Vmaxss, Vmaxsd, Vmaxps, Vmaxpd, Vcmpss, Vcmpsd, Vcmpps, Vcmppd, Vcomiss, Vcomisd, Vucomiss, Vucomisd,
-        Vcvtsi2ss, Vcvtsi2sd, Vcvtss2si, Vcvtsd2si, Vcvttss2si, Vcvttsd2si, Vcvtss2sd, Vcvtsd2ss, Vcvtps2pd,
-        Vcvtpd2ps, Vcvtdq2ps, Vcvtdq2pd, Vcvtps2dq, Vcvtpd2dq, Vcvttps2dq, Vcvttpd2dq,
-    ]
+const VEX_FLOATING: &[Mnemonic] = mnemonics! {
+    Vaddss Vaddsd Vaddps Vaddpd Vsubss Vsubsd Vsubps Vsubpd Vmulss Vmulsd Vmulps Vmulpd Vdivss Vdivsd Vdivps
+    Vdivpd Vsqrtss Vsqrtsd Vsqrtps Vsqrtpd Vminss Vminsd Vminps Vminpd Vmaxss Vmaxsd Vmaxps Vmaxpd Vcmpss Vcmpsd
+    Vcmpps Vcmppd Vcomiss Vcomisd Vucomiss Vucomisd Vcvtsi2ss Vcvtsi2sd Vcvtss2si Vcvtsd2si Vcvttss2si
+    Vcvttsd2si Vcvtss2sd Vcvtsd2ss Vcvtps2pd Vcvtpd2ps Vcvtdq2ps Vcvtdq2pd Vcvtps2dq Vcvtpd2dq Vcvttps2dq
+    Vcvttpd2dq
 };
 
 /// True for a floating-point instruction that depends on MXCSR.

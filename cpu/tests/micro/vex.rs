@@ -34,9 +34,9 @@ const NUMBERS: [u64; 12] = [
     0x7fef_ffff_7f7f_ffff,
 ];
 
-/// Returns the guest `g` as one of the model `v3` in which AVX is enabled, with vector registers and memory filled.
+/// Returns the guest `g` as one of the largest model, in which AVX is enabled, with vector registers and memory filled.
 fn with_avx(mut g: Guest, mxcsr: u32, seed: u64) -> Guest {
-    g.model = CpuModel::V3;
+    g.model = CpuModel::LARGEST;
     g.state.cr4 |= OSXSAVE | 1 << 9 | 1 << 10;
     g.state.extended.xcr0 = xcr0::X87 | xcr0::AVX_STATE;
     g.state.fpu.mxcsr = mxcsr;
@@ -62,7 +62,7 @@ fn form(code: Code, registers: [u32; 4], disp: Option<i64>, immediate: u8) -> Op
     let info = code.op_code();
     let is_tested = |feature: &CpuidFeature| {
         use CpuidFeature::*;
-        matches!(feature, AVX | AVX2 | BMI1 | BMI2 | FMA | F16C)
+        matches!(feature, AES | AVX | AVX2 | BMI1 | BMI2 | FMA | F16C | PCLMULQDQ)
     };
     let vex = info.encoding() == EncodingKind::VEX && info.mode64();
     // VLDMXCSR would give the following forms another MXCSR.
@@ -326,4 +326,19 @@ fn blocks_notice_that_avx_was_disabled() {
         let done = check(&with_avx(g, 0x1f80, 5));
         assert_eq!(done.state.gpr[8], 3, "{disable}");
     }
+}
+
+/// AES-NI and PCLMULQDQ in their legacy encodings.
+#[test]
+fn ciphers_in_legacy_encodings_are_the_interpreters() {
+    let mut forms: Vec<Vec<u8>> = Vec::new();
+    for modrm in [0xca, 0xc9, 0x0e] {
+        forms.extend([0xdb, 0xdc, 0xdd, 0xde, 0xdf].map(|opcode| vec![0x66, 0x0f, 0x38, opcode, modrm]));
+        for immediate in [0, 1, 0x10, 0x11, 0xee] {
+            forms.push(vec![0x66, 0x0f, 0x3a, 0xdf, modrm, immediate]);
+            forms.push(vec![0x66, 0x0f, 0x3a, 0x44, modrm, immediate]);
+        }
+    }
+    let done = check_translated_whole(&guest(&forms, 0x1f80));
+    assert_eq!(done.state.gpr[8], 0);
 }
