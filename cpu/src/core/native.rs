@@ -114,6 +114,10 @@ pub(crate) struct Native {
     pub mxcsr_is_guests: u8,
     /// 1 while an upper half of the host's YMM registers may be nonzero, and otherwise 0. It is 0 between blocks.
     pub uppers_in_use: u8,
+    /// Two vector registers while a fused multiply-add changes them.
+    pub spilled: [[u128; 2]; 2],
+    /// MXCSR before the last fused multiply-add.
+    pub old_mxcsr: u32,
     /// Most recent calls.
     pub returns: Returns,
     /// Offset of the most recent call in `returns`, in bytes.

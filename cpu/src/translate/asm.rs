@@ -35,6 +35,7 @@ pub(super) enum Alu {
 /// Condition codes, as in the low four bits of the Jcc opcodes.
 pub(super) const OVERFLOW: u8 = 0;
 pub(super) const BELOW: u8 = 2;
+pub(super) const BELOW_OR_EQUAL: u8 = 6;
 pub(super) const ABOVE: u8 = 7;
 pub(super) const EQUAL: u8 = 4;
 pub(super) const NOT_EQUAL: u8 = 5;
@@ -242,6 +243,12 @@ impl Asm {
     pub(super) fn store_upper(&mut self, base: Host, disp: i32, n: u8) {
         self.vex_on_memory(UPPER, 0x19, n, base, disp);
         self.code.push(1);
+    }
+    /// dst = the low 32 bits of XMM register `n`, zero-extended, or the low 64 bits with `wide`.
+    pub(super) fn move_low(&mut self, dst: Host, n: u8, wide: bool) {
+        let extensions = (!(n >> 3) & 1) << 7 | 1 << 6 | (!(dst.0 >> 3) & 1) << 5;
+        let last = u8::from(wide) << 7 | 0x79;
+        self.code.extend_from_slice(&[0xc4, extensions | 1, last, 0x7e, 0xc0 | (n & 7) << 3 | dst.0 & 7]);
     }
     /// Upper halves of all YMM registers = 0 (VZEROUPPER).
     pub(super) fn zero_uppers(&mut self) {
@@ -613,6 +620,8 @@ mod tests {
                 asm.load_upper(a, Host(b), 0x10);
                 asm.store_upper(Host(b), 0x10, a);
                 asm.zero_uppers();
+                asm.move_low(Host(b), a, false);
+                asm.move_low(Host(b), a, true);
                 if Host(a) != RSP {
                     asm.sum(Host(b), Host(b), Host(a), 3, 8);
                 }
@@ -635,6 +644,8 @@ mod tests {
                     format!("vinsertf128 ymm{vector},ymm{vector},[{b}+16],1"),
                     format!("vextractf128 [{b}+16],ymm{vector},1"),
                     "vzeroupper".to_owned(),
+                    format!("vmovd {},xmm{vector}", narrow(&b)),
+                    format!("vmovq {b},xmm{vector}"),
                 ];
                 if a != "rsp" {
                     lines.push(format!("lea {b},[{b}+{a}*8+8]"));

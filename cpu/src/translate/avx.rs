@@ -2,10 +2,10 @@
 //! instructions of AVX and AVX2 whose results the manual defines completely.
 //!
 //! An instruction of 128 bits sets the upper half of its destination to zero, on the host as in the guest. Handlers
-//! execute the other VEX instructions: approximations, fused multiply-add, conversions of half precision, gathers,
-//! masked moves, and moves with non-temporal hints.
+//! execute the other VEX instructions: approximations, conversions of half precision, gathers, masked moves, and moves
+//! with non-temporal hints.
 
-use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind};
+use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind, Register};
 
 use super::choice::is_near_memory;
 use super::emitter::{Emitter, InHost};
@@ -103,14 +103,27 @@ pub(super) fn can_be_avx(i: &Instruction, op: &Op, model: CpuModel) -> bool {
 }
 
 impl Emitter<'_> {
-    /// Emits an instruction of this module.
-    pub(super) fn avx(&mut self, i: &Instruction, n: usize) {
+    /// Emits the check that the guest may use AVX, unless the block has made it.
+    pub(super) fn check_avx(&mut self, n: usize) {
         if !self.registers.vectors.avx {
             self.asm.call_to(self.places.routines.avx);
             self.site(n);
             self.in_host = InHost::Nothing;
             self.registers.vectors.avx = true;
         }
+    }
+    /// Emits the load of a source operand, an XMM or YMM register.
+    pub(super) fn hold_vector(&mut self, register: Register) {
+        let vector = register.number() as u8;
+        if register.is_ymm() {
+            self.registers.vectors.hold_whole(self.asm, vector);
+        } else {
+            self.registers.vectors.hold(self.asm, vector, true);
+        }
+    }
+    /// Emits an instruction of this module.
+    pub(super) fn avx(&mut self, i: &Instruction, n: usize) {
+        self.check_avx(n);
         if is_floating(i) {
             self.load_mxcsr(n);
         }
@@ -138,10 +151,8 @@ impl Emitter<'_> {
                 out.set_op_register(k, named(host, register.size()));
             } else if k == 0 && !sets_flags(i) {
                 written = Some((vector, register.is_ymm()));
-            } else if register.is_ymm() {
-                self.registers.vectors.hold_whole(self.asm, vector);
             } else {
-                self.registers.vectors.hold(self.asm, vector, true);
+                self.hold_vector(register);
             }
         }
         if memory.is_some() {

@@ -12,6 +12,7 @@ use super::avx::can_be_avx;
 use super::bmi::can_be_bmi;
 use super::choice::{can_be_arithmetic, can_be_partial, plain};
 use super::emitter::{Emitter, InHost, Places, Source, Ways};
+use super::fma::can_be_fma;
 use super::frame::slot as at_slot;
 use super::registers::Registers;
 use super::sites::{FULL, Sites, WAYS};
@@ -99,6 +100,8 @@ impl Emitter<'_> {
                 self.vector(&i, n);
             } else if can_be_avx(&i, &self.source.ops[n], self.source.model) {
                 self.avx(&i, n);
+            } else if can_be_fma(&i, &self.source.ops[n], self.source.model) {
+                self.fma(&i, n);
             } else if !self.special(&i, n) {
                 self.handler(n);
             }

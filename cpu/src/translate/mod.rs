@@ -18,16 +18,16 @@
 //! - [`emitter`]: the state of a block's translation in progress
 //! - [`operands`]: conversion of memory operands to host addresses
 //! - [`flag_tracking`]: where the guest's flags are, at each position in a block
-//! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`bmi`], [`vectors`], [`avx`]: translation of
-//!   one instruction, of multiplications and other arithmetic, of bit tests and rotations, of a run of pushes or pops,
-//!   of BMI1, BMI2 and LZCNT, of SSE, and of VEX instructions on vectors
+//! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`bmi`], [`vectors`], [`avx`], [`fma`]:
+//!   translation of one instruction, of multiplications and other arithmetic, of bit tests and rotations, of a run of
+//!   pushes or pops, of BMI1, BMI2 and LZCNT, of SSE, of VEX instructions on vectors, and of fused multiply-add
 //! - [`ends`]: translation of the branch or jump that ends a block
 //! - [`block`]: translation of a whole block
 //! - [`hot`]: the decision to translate a block, and what the CPU does after translated code returns
 //!
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
 //! instructions on a list (`choice::can_be_plain`, `choice::can_be_arithmetic`, `choice::can_be_partial`,
-//! `bmi::BMI_LISTED`, `vectors::LISTED`, `vectors::CIPHERS`, `vectors::FLOATING`, `avx::VEX_LISTED`, `avx::VEX_FLOATING`). No listed instruction is privileged or control flow. This module re-encodes
+//! `bmi::BMI_LISTED`, `vectors::LISTED`, `vectors::CIPHERS`, `vectors::FLOATING`, `avx::VEX_LISTED`, `avx::VEX_FLOATING`, `fma::can_be_fma`). No listed instruction is privileged or control flow. This module re-encodes
 //! all of them and chooses their registers and memory operands. A division is executed only if its quotient fits, so
 //! that it raises no exception on the host. Therefore:
 //! - Translated code accesses only four kinds of memory. The first is [`crate::core::Core`], into which R15 always
@@ -71,6 +71,7 @@ mod emitter;
 mod ends;
 mod enter;
 mod flag_tracking;
+mod fma;
 mod frame;
 mod hot;
 mod instruction;

@@ -89,6 +89,23 @@ impl Vectors {
         self.whole |= bit;
         self.upper_dirty |= bit;
     }
+    /// Emits the store of host register `n` at a displacement from R15, as far as it holds a guest register.
+    pub(super) fn spill(&self, asm: &mut Asm, n: u8, disp: i32) {
+        if self.uppers {
+            asm.store_whole(R15, disp, n);
+        } else {
+            asm.store_vector_vex(R15, disp, n);
+        }
+    }
+    /// Emits the load of host register `n` after [`Vectors::spill`].
+    pub(super) fn unspill(&self, asm: &mut Asm, n: u8, disp: i32) {
+        if self.uppers {
+            asm.load_whole(n, R15, disp);
+        } else {
+            // No upper half differs from zero.
+            asm.load_vector_vex(n, R15, disp);
+        }
+    }
     /// Emits the host's VZEROUPPER, after which the guest's upper halves are zero as well. The caller emits the stores
     /// to [`Core`]. Changes no flags.
     pub(super) fn zero_uppers(&mut self, asm: &mut Asm) {

@@ -342,3 +342,68 @@ fn ciphers_in_legacy_encodings_are_the_interpreters() {
     let done = check_translated_whole(&guest(&forms, 0x1f80));
     assert_eq!(done.state.gpr[8], 0);
 }
+
+/// Fused multiply-adds of each three numbers, with MXCSR after each. NaNs are left to the interpreter, in the middle of a
+/// block whose registers are in the host's.
+#[test]
+fn fused_operations_on_edge_values_are_the_interpreters() {
+    // vfmadd213ps ymm1, ymm2, ymm3; vfmsub132pd ymm1, ymm2, ymm3; vfnmadd231ss xmm1, xmm2, xmm3; vfmaddsub213pd xmm1, xmm2,
+    // xmm3; vfnmsub132sd xmm1, xmm2, xmm3; vfmadd231ps xmm1, xmm2, xmm3.
+    let forms: [&[u8]; 6] = [
+        &[0xc4, 0xe2, 0x6d, 0xa8, 0xcb],
+        &[0xc4, 0xe2, 0xed, 0x9a, 0xcb],
+        &[0xc4, 0xe2, 0x69, 0xbd, 0xcb],
+        &[0xc4, 0xe2, 0xe9, 0xa6, 0xcb],
+        &[0xc4, 0xe2, 0xe9, 0x9f, 0xcb],
+        &[0xc4, 0xe2, 0x69, 0xb8, 0xcb],
+    ];
+    for (mxcsr, clears) in [(0x1f80, true), (0x1f80, false), (0x7f80, true), (0xbfc0, true)] {
+        let g = Guest::in_ring_0(|a| {
+            let (first, second, third) = (a.create_label(), a.create_label(), a.create_label());
+            a.mov(rsi, OPERAND)?;
+            a.mov(rdi, OPERAND + 0x800)?;
+            a.mov(qword_ptr(rdi), mxcsr)?;
+            a.xor(r12d, r12d)?;
+            a.set_label(first)?;
+            a.xor(r13d, r13d)?;
+            a.set_label(second)?;
+            a.xor(r14d, r14d)?;
+            a.set_label(third)?;
+            for form in forms {
+                if clears {
+                    a.ldmxcsr(dword_ptr(rdi))?;
+                }
+                // vmovups ymm1, [rsi + r12 * 8]; vmovups ymm2, [rsi + r13 * 8]; vmovups ymm3, [rsi + r14 * 8].
+                a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x0c, 0xe6])?;
+                a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x14, 0xee])?;
+                a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x1c, 0xf6])?;
+                a.db(form)?;
+                // vpaddq ymm0, ymm0, ymm0; vpxor ymm0, ymm0, ymm1; vpaddd ymm4, ymm4, ymm0.
+                a.db(&[0xc5, 0xfd, 0xd4, 0xc0])?;
+                a.db(&[0xc5, 0xfd, 0xef, 0xc1])?;
+                a.db(&[0xc5, 0xdd, 0xfe, 0xe0])?;
+                a.stmxcsr(dword_ptr(rdi + 8))?;
+                a.lea(r9, ptr(r9 + r9 * 4))?;
+                a.add(r9, qword_ptr(rdi + 8))?;
+            }
+            a.inc(r14d)?;
+            a.cmp(r14d, NUMBERS.len() as i32)?;
+            a.jne(third)?;
+            a.inc(r13d)?;
+            a.cmp(r13d, NUMBERS.len() as i32)?;
+            a.jne(second)?;
+            a.inc(r12d)?;
+            a.cmp(r12d, NUMBERS.len() as i32)?;
+            a.jne(first)?;
+            a.hlt()
+        });
+        let mut g = with_avx(g, mxcsr as u32, 11);
+        g.instructions_max = 4_000_000;
+        for n in 0..NUMBERS.len() + 4 {
+            g.put(OPERAND + 8 * n as u64, NUMBERS[n % NUMBERS.len()]);
+        }
+        let done = check_translated_whole(&g);
+        assert_eq!(done.vectors(), []);
+        assert_ne!(done.state.extended.ymm[4], 0);
+    }
+}

@@ -31,7 +31,7 @@ mod uppers;
 
 use super::asm::{Asm, R11};
 use super::memory::CodeMemory;
-use super::{FULL, UNLINKED};
+use super::{FULL, UNLINKED, fma};
 
 /// Width of an access. The discriminant is the binary logarithm of the number of bytes, unless the access must be
 /// aligned.
@@ -118,6 +118,8 @@ pub(super) struct Routines {
     pub avx: u64,
     /// Sets the upper halves of all guest YMM registers in [`Core`](crate::core::Core) to zero. Changes no flags.
     pub zero_uppers: u64,
+    /// No routine, but a table of constants ([`super::fma::constants`]).
+    pub constants: u64,
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the jump's
     /// site (see `sites`). The routine with index 1 also sets the stack pointer from R14.
     pub hop: [u64; 2],
@@ -186,6 +188,7 @@ impl Routines {
         routines.flag_bits = emit(&mut flags::flag_bits);
         routines.vectors = emit(&mut |asm| mxcsr::vectors(asm, interpret));
         routines.floating = emit(&mut |asm| mxcsr::floating(asm, interpret));
+        routines.constants = emit(&mut fma::constants);
         routines.avx = emit(&mut |asm| uppers::avx(asm, interpret));
         routines.zero_uppers = emit(&mut uppers::zero);
         for stack in [false, true] {
