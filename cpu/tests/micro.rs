@@ -11,6 +11,7 @@ mod micro {
 
     mod arithmetic;
     mod bit_tests;
+    mod bmi;
     mod branches;
     mod breakpoints;
     mod code;
@@ -31,6 +32,7 @@ mod micro {
     mod roots;
     mod segments;
     mod translated;
+    mod vex;
     mod watch;
     mod xsave;
 }

@@ -102,8 +102,9 @@ pub(crate) struct Native {
     pub ops: u64,
     /// Values of the host registers when translated code was last left, by register number.
     pub hosts: [u64; 16],
-    /// Values of the host XMM registers when translated code was last left.
-    pub vectors: [u128; 16],
+    /// Values of the host YMM registers when translated code was last left. Each lower half comes first. The upper
+    /// halves are zero if translated code did not use them.
+    pub vectors: [[u128; 2]; 16],
     /// MXCSR that the host's functions expect.
     pub host_mxcsr: u32,
     /// 1 while the guest's MXCSR is in the host's register, and otherwise 0. While it is 1, [`Core::fpu`] may lack
@@ -111,6 +112,12 @@ pub(crate) struct Native {
     ///
     /// [`Core::fpu`]: crate::core::Core::fpu
     pub mxcsr_is_guests: u8,
+    /// 1 while an upper half of the host's YMM registers may be nonzero, and otherwise 0. It is 0 between blocks.
+    pub uppers_in_use: u8,
+    /// Two vector registers while a fused multiply-add changes them.
+    pub spilled: [[u128; 2]; 2],
+    /// MXCSR before the last fused multiply-add.
+    pub old_mxcsr: u32,
     /// Most recent calls.
     pub returns: Returns,
     /// Offset of the most recent call in `returns`, in bytes.

@@ -35,9 +35,27 @@ pub(super) enum Alu {
 /// Condition codes, as in the low four bits of the Jcc opcodes.
 pub(super) const OVERFLOW: u8 = 0;
 pub(super) const BELOW: u8 = 2;
+pub(super) const BELOW_OR_EQUAL: u8 = 6;
 pub(super) const ABOVE: u8 = 7;
 pub(super) const EQUAL: u8 = 4;
 pub(super) const NOT_EQUAL: u8 = 5;
+
+/// Fields of a VEX prefix (SDM vol. 2A, 2.3.5). `map` stands for the leading bytes of the opcode, and `prefix` for a
+/// mandatory prefix.
+#[derive(Debug, Clone, Copy)]
+struct Vex {
+    map: u8,
+    prefix: u8,
+    /// True if the instruction has 256 bits.
+    wide: bool,
+    /// Register operand besides those in ModRM, or 0 if there is none.
+    other: u8,
+}
+
+/// Prefix of 128 bits, for opcodes that begin with 0F.
+const VEX_0F: Vex = Vex { map: 1, prefix: 0, wide: false, other: 0 };
+/// Prefix of VINSERTF128 and VEXTRACTF128.
+const UPPER: Vex = Vex { map: 3, prefix: 1, wide: true, other: 0 };
 
 /// A position in the code. It may be set ("bound") before or after the jumps to it are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +211,55 @@ impl Asm {
         self.rex(false, n, 0, base.0);
         self.code.extend_from_slice(&[0x0f, 0x29]);
         self.at(n, base, disp);
+    }
+    /// XMM register `n` = 0.
+    pub(super) fn zero_vector(&mut self, n: u8) {
+        self.rex(false, n, 0, n);
+        self.code.extend_from_slice(&[0x0f, 0x57, 0xc0 | (n & 7) << 3 | n & 7]);
+    }
+    /// XMM register `n` = [base + disp], encoded with VEX: the upper half of the YMM register becomes zero. The address
+    /// must be aligned to 16.
+    pub(super) fn load_vector_vex(&mut self, n: u8, base: Host, disp: i32) {
+        self.vex_on_memory(VEX_0F, 0x28, n, base, disp);
+    }
+    /// [base + disp] = XMM register `n`, encoded with VEX. The address must be aligned to 16.
+    pub(super) fn store_vector_vex(&mut self, base: Host, disp: i32, n: u8) {
+        self.vex_on_memory(VEX_0F, 0x29, n, base, disp);
+    }
+    /// YMM register `n` = [base + disp].
+    pub(super) fn load_whole(&mut self, n: u8, base: Host, disp: i32) {
+        self.vex_on_memory(Vex { wide: true, ..VEX_0F }, 0x10, n, base, disp);
+    }
+    /// [base + disp] = YMM register `n`.
+    pub(super) fn store_whole(&mut self, base: Host, disp: i32, n: u8) {
+        self.vex_on_memory(Vex { wide: true, ..VEX_0F }, 0x11, n, base, disp);
+    }
+    /// Upper half of YMM register `n` = [base + disp].
+    pub(super) fn load_upper(&mut self, n: u8, base: Host, disp: i32) {
+        self.vex_on_memory(Vex { other: n, ..UPPER }, 0x18, n, base, disp);
+        self.code.push(1);
+    }
+    /// [base + disp] = upper half of YMM register `n`.
+    pub(super) fn store_upper(&mut self, base: Host, disp: i32, n: u8) {
+        self.vex_on_memory(UPPER, 0x19, n, base, disp);
+        self.code.push(1);
+    }
+    /// dst = the low 32 bits of XMM register `n`, zero-extended, or the low 64 bits with `wide`.
+    pub(super) fn move_low(&mut self, dst: Host, n: u8, wide: bool) {
+        let extensions = (!(n >> 3) & 1) << 7 | 1 << 6 | (!(dst.0 >> 3) & 1) << 5;
+        let last = u8::from(wide) << 7 | 0x79;
+        self.code.extend_from_slice(&[0xc4, extensions | 1, last, 0x7e, 0xc0 | (n & 7) << 3 | dst.0 & 7]);
+    }
+    /// Upper halves of all YMM registers = 0 (VZEROUPPER).
+    pub(super) fn zero_uppers(&mut self) {
+        self.code.extend_from_slice(&[0xc5, 0xf8, 0x77]);
+    }
+    /// Appends a VEX instruction with a vector register and memory.
+    fn vex_on_memory(&mut self, vex: Vex, opcode: u8, reg: u8, base: Host, disp: i32) {
+        let extensions = (!(reg >> 3) & 1) << 7 | 1 << 6 | (!(base.0 >> 3) & 1) << 5;
+        let last = (!vex.other & 15) << 3 | u8::from(vex.wide) << 2 | vex.prefix;
+        self.code.extend_from_slice(&[0xc4, extensions | vex.map, last, opcode]);
+        self.at(reg, base, disp);
     }
     /// MXCSR = [base + disp], 32 bits. Reserved bits must be clear, because the host would raise #GP otherwise.
     pub(super) fn load_mxcsr(&mut self, base: Host, disp: i32) {
@@ -546,9 +613,19 @@ mod tests {
                 asm.store32(Host(b), 0x10, Host(a));
                 asm.rotate_by_one(true, 3, Host(a));
                 asm.rotate_by_one(false, 2, Host(b));
+                asm.load_vector_vex(a, Host(b), 0x20);
+                asm.store_vector_vex(Host(b), -0x1000, a);
+                asm.load_whole(a, Host(b), 0);
+                asm.store_whole(Host(b), 0, a);
+                asm.load_upper(a, Host(b), 0x10);
+                asm.store_upper(Host(b), 0x10, a);
+                asm.zero_uppers();
+                asm.move_low(Host(b), a, false);
+                asm.move_low(Host(b), a, true);
                 if Host(a) != RSP {
                     asm.sum(Host(b), Host(b), Host(a), 3, 8);
                 }
+                let vector = a;
                 let (a, b) = (name(a), name(b));
                 let mut lines = vec![
                     format!("mov {a},[{b}+16]"),
@@ -560,6 +637,15 @@ mod tests {
                     format!("mov [{b}+16],{}", narrow(&a)),
                     format!("rol {a},1"),
                     format!("ror {},1", narrow(&b)),
+                    format!("vmovaps xmm{vector},[{b}+32]"),
+                    format!("vmovaps [{b}-4096],xmm{vector}"),
+                    format!("vmovups ymm{vector},[{b}+0]"),
+                    format!("vmovups [{b}+0],ymm{vector}"),
+                    format!("vinsertf128 ymm{vector},ymm{vector},[{b}+16],1"),
+                    format!("vextractf128 [{b}+16],ymm{vector},1"),
+                    "vzeroupper".to_owned(),
+                    format!("vmovd {},xmm{vector}", narrow(&b)),
+                    format!("vmovq {b},xmm{vector}"),
                 ];
                 if a != "rsp" {
                     lines.push(format!("lea {b},[{b}+{a}*8+8]"));

@@ -8,8 +8,11 @@
 use iced_x86::{Decoder, Encoder, Instruction};
 
 use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R13, R15};
+use super::avx::can_be_avx;
+use super::bmi::can_be_bmi;
 use super::choice::{can_be_arithmetic, can_be_partial, plain};
 use super::emitter::{Emitter, InHost, Places, Source, Ways};
+use super::fma::can_be_fma;
 use super::frame::slot as at_slot;
 use super::registers::Registers;
 use super::sites::{FULL, Sites, WAYS};
@@ -47,7 +50,7 @@ impl Translation {
         let mut decoder =
             Decoder::with_ip(64, source.bytes, u64::from(offset), source.model.decoder_options());
         let instructions: Vec<Instruction> = source.ops.iter().map(|_| decoder.decode()).collect();
-        let plain = plain(&instructions, source.ops);
+        let plain = plain(&instructions, source.ops, source.model);
         let mut block = Emitter {
             asm: &mut self.asm,
             registers: &mut self.registers,
@@ -90,10 +93,16 @@ impl Emitter<'_> {
                 self.arithmetic(&i, n);
             } else if can_be_partial(&i, &self.source.ops[n]) {
                 self.partial(&i, n);
+            } else if can_be_bmi(&i, &self.source.ops[n], self.source.model) {
+                self.bmi(&i, n);
             } else if self.plain[n].translated {
                 self.plain(&i, n);
             } else if can_be_vector(&i, &self.source.ops[n]) {
                 self.vector(&i, n);
+            } else if can_be_avx(&i, &self.source.ops[n], self.source.model) {
+                self.avx(&i, n);
+            } else if can_be_fma(&i, &self.source.ops[n], self.source.model) {
+                self.fma(&i, n);
             } else if !self.special(&i, n) {
                 self.handler(n);
             }

@@ -3,8 +3,10 @@
 
 use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
+use super::bmi::can_be_bmi;
 use super::lazy_flags::Operation;
 use super::registers::FIXED;
+use crate::model::CpuModel;
 use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{ADDRESS_32, Op};
 
@@ -82,7 +84,7 @@ pub(super) fn needs_carry(i: &Instruction) -> bool {
 pub(super) fn writes_whole(i: &Instruction) -> bool {
     let same = is_gpr(i, 1) && gpr(i.op1_register()) & 15 == gpr(i.op0_register());
     let whole = match i.mnemonic() {
-        Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => !same,
+        Mnemonic::Mov | Mnemonic::Movbe | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => !same,
         Mnemonic::Imul => i.op_count() == 3 && !same,
         // The result is zero, whatever the register contains.
         Mnemonic::Xor => same,
@@ -105,6 +107,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Mov => !is_absolute_move(i),
         Mnemonic::Lea => i.op0_register().size() >= 4 && op.scale & ADDRESS_32 == 0,
         Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Not => true,
+        Mnemonic::Movbe => std::is_x86_feature_detected!("movbe"),
         // Hosts differ in the number of bytes that the 16-bit form reads from memory.
         Mnemonic::Movsxd => i.op0_register().size() >= 4,
         Mnemonic::Add
@@ -216,7 +219,7 @@ pub(super) struct Plain {
 
 /// Makes the decisions about all instructions of a block. Begins with the last instruction, because the decision about
 /// an instruction depends on the decisions about later instructions, which may observe its flags.
-pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
+pub(super) fn plain(instructions: &[Instruction], ops: &[Op], model: CpuModel) -> Vec<Plain> {
     let mut all = vec![Plain { translated: false, seen: true }; ops.len()];
     for n in (0..ops.len()).rev() {
         let i = &instructions[n];
@@ -224,7 +227,8 @@ pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
         let writes = i.rflags_modified() & ARITH != 0;
         let told = operation(i).is_some() || !writes;
         let plain = can_be_plain(i, &ops[n]) && (told || !seen);
-        let other = can_be_arithmetic(i, &ops[n]) || can_be_partial(i, &ops[n]);
+        let other =
+            can_be_arithmetic(i, &ops[n]) || can_be_partial(i, &ops[n]) || can_be_bmi(i, &ops[n], model);
         all[n] = Plain { translated: plain || other, seen };
     }
     all
@@ -277,16 +281,19 @@ fn is_quiet(i: &Instruction, plain: Plain) -> bool {
 mod tests {
     use super::*;
     use crate::decode::block::decode;
-    use crate::model::CpuModel;
     use iced_x86::Decoder;
 
     /// Returns for each instruction of a block: whether its flags are observed, and whether it is translated.
     fn choices(bytes: &[u8]) -> Vec<(bool, bool)> {
+        choices_of(CpuModel::V2, bytes)
+    }
+
+    fn choices_of(model: CpuModel, bytes: &[u8]) -> Vec<(bool, bool)> {
         let mut ops = Vec::new();
-        decode(bytes, 0, 64, CpuModel::V2, &mut ops);
-        let mut decoder = Decoder::with_ip(64, bytes, 0, CpuModel::V2.decoder_options());
+        decode(bytes, 0, 64, model, &mut ops);
+        let mut decoder = Decoder::with_ip(64, bytes, 0, model.decoder_options());
         let instructions: Vec<Instruction> = ops.iter().map(|_| decoder.decode()).collect();
-        plain(&instructions, &ops).iter().map(|plain| (plain.seen, plain.translated)).collect()
+        plain(&instructions, &ops, model).iter().map(|plain| (plain.seen, plain.translated)).collect()
     }
 
     #[test]
@@ -322,6 +329,20 @@ mod tests {
             choices(&[0x39, 0xd8, 0x0f, 0xba, 0xe0, 0x03, 0x0f, 0x92, 0xc1, 0x01, 0xc8])[..2],
             [(true, true), (true, true)]
         );
+    }
+
+    #[test]
+    fn flags_of_bmi_are_not_in_the_hosts_flags() {
+        if !std::is_x86_feature_detected!("bmi1") {
+            return;
+        }
+        // add eax, ebx; andn eax, ebx, ecx: on the model v2, ANDN raises #UD, and the flags of ADD are observed.
+        let andn = [0x01, 0xd8, 0xc4, 0xe2, 0x60, 0xf2, 0xc1];
+        assert_eq!(choices_of(CpuModel::V3, &andn), [(false, true), (true, true)]);
+        assert_eq!(choices(&andn), [(true, true), (true, false)]);
+        // tzcnt eax, ebx; setb cl; add eax, ecx: SETB needs the flags of TZCNT.
+        let tzcnt = [0xf3, 0x0f, 0xbc, 0xc3, 0x0f, 0x92, 0xc1, 0x01, 0xc8];
+        assert_eq!(choices_of(CpuModel::V3, &tzcnt)[0], (true, true));
     }
 
     #[test]

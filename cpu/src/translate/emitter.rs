@@ -68,6 +68,8 @@ pub(super) enum InHost {
     Nothing,
     Carry,
     CarryAndOverflow,
+    CarryAndZero,
+    AllButParity,
     AllButOverflow,
     All,
 }

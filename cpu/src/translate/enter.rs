@@ -123,7 +123,10 @@ impl Translator {
             core.regs[guest] = core.native.hosts[host];
         }
         for n in (0..16).filter(|n| site.vectors & 1 << n != 0) {
-            core.fpu.xmm[n] = core.native.vectors[n];
+            core.fpu.xmm[n] = core.native.vectors[n][0];
+        }
+        for n in (0..16).filter(|n| site.uppers & 1 << n != 0) {
+            core.ymm[n] = core.native.vectors[n][1];
         }
         self.interpret(core, site.block, usize::from(site.n))
     }
@@ -227,7 +230,8 @@ unsafe fn string(core: &mut Core, word: u64) -> u64 {
 /// Host registers at an access that missed the TLB, in the order in which `routines::access::miss` pushes them.
 #[repr(C)]
 pub(super) struct Held {
-    pub vectors: [u128; 16],
+    /// YMM registers. The upper halves are arbitrary unless `Native::uppers_in_use` is 1.
+    pub vectors: [[u128; 2]; 16],
     /// General registers, in the order of [`POOL`].
     pub general: [u64; POOL.len()],
 }
@@ -254,6 +258,10 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
     // SAFETY: `routines::access::miss` has pushed these registers and passes their address.
     let held = unsafe { &*held };
     core.native.vectors = held.vectors;
+    if core.native.uppers_in_use == 0 {
+        // Registers whose upper half translated code relies on have zero there.
+        core.native.vectors.iter_mut().for_each(|vector| vector[1] = 0);
+    }
     for (host, &value) in POOL.iter().zip(&held.general) {
         core.native.hosts[usize::from(host.0)] = value;
     }

@@ -21,6 +21,8 @@ impl Emitter<'_> {
             (InHost::AllButOverflow, _) if !overflow => return,
             (InHost::CarryAndOverflow, _) if condition < 4 => return,
             (InHost::Carry, _) if matches!(condition, 2 | 3) => return,
+            (InHost::CarryAndZero, _) if matches!(condition, 2..=7) => return,
+            (InHost::AllButParity, _) if !matches!(condition, 10 | 11) => return,
             (_, Some((operation, log2))) if compute(self.asm, operation, log2) => {}
             _ => self.ask(self.places.routines.flags),
         }
@@ -30,7 +32,7 @@ impl Emitter<'_> {
     /// registers that hold guest registers.
     pub(super) fn need_carry(&mut self) {
         match (self.in_host, self.known) {
-            (InHost::All | InHost::AllButOverflow | InHost::CarryAndOverflow | InHost::Carry, _) => {}
+            (in_host, _) if in_host != InHost::Nothing => {}
             (_, Some((Operation::Host, _))) => carry_of_host(self.asm),
             (_, Some((operation, log2))) if compute(self.asm, operation, log2) => self.in_host = InHost::All,
             _ => self.ask(self.places.routines.carry),

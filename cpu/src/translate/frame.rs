@@ -28,6 +28,15 @@ pub(super) const MXCSR: i32 = field(offset_of!(Core, fpu.mxcsr));
 pub(super) const HOST_MXCSR: i32 = field(offset_of!(Core, native.host_mxcsr));
 /// Displacement of the byte that is 1 while the guest's MXCSR is in the host's register, and otherwise 0.
 pub(super) const MXCSR_IS_GUESTS: i32 = field(offset_of!(Core, native.mxcsr_is_guests));
+/// Displacement of the byte that is 1 while upper halves of the host's YMM registers are in use, and otherwise 0.
+pub(super) const UPPERS_IN_USE: i32 = field(offset_of!(Core, native.uppers_in_use));
+/// Displacements of two places for vector registers.
+pub(super) const SPILLED: [i32; 2] = {
+    let first = field(offset_of!(Core, native.spilled));
+    [first, first + 32]
+};
+/// Displacement of MXCSR before the last fused multiply-add.
+pub(super) const OLD_MXCSR: i32 = field(offset_of!(Core, native.old_mxcsr));
 /// Displacement of all bits of RFLAGS except the arithmetic flags.
 pub(super) const RFLAGS: i32 = field(offset_of!(Core, rflags));
 /// Displacement of RIP. Translated code sets RIP only between blocks.

@@ -32,7 +32,8 @@ pub(super) enum Operation {
     Sar,
     /// x is the low half of a product. Bit 0 of y is set if the product does not fit into x.
     Product,
-    /// x is the host's flags after the operation.
+    /// x is the host's flags after the operation. The binary logarithm in its kind selects the flags that are the
+    /// guest's ([`mask_of_host`]).
     Host,
 }
 
@@ -77,6 +78,17 @@ pub(super) fn settle(core: &mut Core) {
 /// Mask of the host's flags that the guest's flags are taken from.
 pub(super) const GUEST_FLAGS: u32 = bits::ARITH as u32;
 
+/// Returns the mask of the flags that are the guest's after an [`Operation::Host`]. The guest's other flags are clear. The
+/// argument is the binary logarithm in the operation's kind: 3 stands for all flags, 2 for all but AF and PF, and 1 for CF
+/// and ZF.
+pub(super) fn mask_of_host(log2: u8) -> u32 {
+    match log2 {
+        3 => GUEST_FLAGS,
+        2 => GUEST_FLAGS & !(bits::AF | bits::PF) as u32,
+        _ => (bits::CF | bits::ZF) as u32,
+    }
+}
+
 fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
     let (x, y) = (x & W::MASK, y & W::MASK);
     match (kind - 1) / 4 {
@@ -87,7 +99,7 @@ fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
         4 => shift::flags_of_shr::<W>(x, y as u32),
         5 => shift::flags_of_sar::<W>(x, y as u32),
         6 => Flags::result(W::sext(x), y & 1 != 0, y & 1 != 0),
-        _ => Flags::from_bits(x & bits::ARITH),
+        _ => Flags::from_bits(x & u64::from(mask_of_host((kind - 1) & 3))),
     }
 }
 
@@ -108,7 +120,7 @@ pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
         }
         Operation::Host => {
             asm.load(R10, R15, at_slot(slot::X));
-            asm.and32(R10, GUEST_FLAGS);
+            asm.and32(R10, mask_of_host(log2));
             asm.push(R10);
             asm.pop_flags();
         }

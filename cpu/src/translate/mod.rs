@@ -10,7 +10,7 @@
 //! - [`frame`]: displacements of the CPU's fields from the address in R15
 //! - [`links`]: direct jumps between translations; all other jumps use the tables of recent targets in `core::native`
 //! - [`lazy_flags`]: flags that are computed from an operation's operands when something reads them
-//! - [`xmm`] and [`registers`]: assignment of guest registers to host registers
+//! - [`xmm`] and [`registers`]: assignment of guest registers to host registers, including the halves of YMM registers
 //! - [`choice`]: decides which instructions are translated
 //! - [`sites`]: positions in translated code at which the interpreter may have to take over
 //! - [`enter`]: entry to translated code, the return from it, and the functions that it calls
@@ -19,15 +19,16 @@
 //! - [`lookups`]: conversion of linear addresses to host addresses through the TLB
 //! - [`operands`]: addresses of memory operands
 //! - [`flag_tracking`]: where the guest's flags are, at each position in a block
-//! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`vectors`]: translation of one instruction, of
-//!   multiplications and other arithmetic, of bit tests and rotations, of a run of pushes or pops, and of SSE
+//! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`bmi`], [`vectors`], [`avx`], [`fma`]:
+//!   translation of one instruction, of multiplications and other arithmetic, of bit tests and rotations, of a run of
+//!   pushes or pops, of BMI1, BMI2 and LZCNT, of SSE, of VEX instructions on vectors, and of fused multiply-add
 //! - [`ends`]: translation of the branch or jump that ends a block
 //! - [`block`]: translation of a whole block
 //! - [`hot`]: the decision to translate a block, and what the CPU does after translated code returns
 //!
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
 //! instructions on a list (`choice::can_be_plain`, `choice::can_be_arithmetic`, `choice::can_be_partial`,
-//! `vectors::LISTED`, `vectors::FLOATING`). No listed instruction is privileged or control flow. This module re-encodes
+//! `bmi::BMI_LISTED`, `vectors::LISTED`, `vectors::CIPHERS`, `vectors::FLOATING`, `avx::VEX_LISTED`, `avx::VEX_FLOATING`, `fma::can_be_fma`). No listed instruction is privileged or control flow. This module re-encodes
 //! all of them and chooses their registers and memory operands. A division is executed only if its quotient fits, so
 //! that it raises no exception on the host. Therefore:
 //! - Translated code accesses only four kinds of memory. The first is [`crate::core::Core`], into which R15 always
@@ -42,8 +43,9 @@
 //!   dropped, so are all stored targets.
 //! - Translated code changes the host's arithmetic flags, the registers that the entry routine has saved, and the
 //!   registers that any function may change. While it executes floating-point instructions, the host's MXCSR is the
-//!   guest's, with all exceptions masked. The routines restore it before they leave or call a function. Translated code
-//!   changes no other state of the host.
+//!   guest's, with all exceptions masked. The routines restore it before they leave or call a function. Upper halves of
+//!   the host's YMM registers differ from zero only within a block ([`xmm`]). Translated code changes no other state of
+//!   the host.
 //! - A block's translation and the operands of its handlers (functions that execute one instruction) come from the same
 //!   bytes. Each page of code has a content number, which stands for the page's bytes. A write to the page takes the
 //!   number away. A translation is found only by the content number of its page. A jump within a page leads to current
@@ -62,12 +64,15 @@
 
 mod arithmetic;
 mod asm;
+mod avx;
 mod block;
+mod bmi;
 mod choice;
 mod emitter;
 mod ends;
 mod enter;
 mod flag_tracking;
+mod fma;
 mod frame;
 mod hot;
 mod instruction;

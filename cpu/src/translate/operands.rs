@@ -36,8 +36,8 @@ impl Emitter<'_> {
     pub(super) fn check(&mut self, size: usize, write: bool, n: usize) {
         self.look_up(Access { size: size as u8, aligned: false, write }, n);
     }
-    /// Like [`Emitter::check`], for sixteen bytes at an address that must be a multiple of 16.
-    pub(super) fn check_aligned(&mut self, write: bool, n: usize) {
-        self.look_up(Access { size: 16, aligned: true, write }, n);
+    /// Like [`Emitter::check`], for 16 or 32 bytes at an address that must be a multiple of the size.
+    pub(super) fn check_aligned(&mut self, size: usize, write: bool, n: usize) {
+        self.look_up(Access { size: size as u8, aligned: true, write }, n);
     }
 }

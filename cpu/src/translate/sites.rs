@@ -26,13 +26,15 @@ pub(super) struct Site {
     hosts: u64,
     /// XMM registers whose value is only in the host register of the same number.
     pub vectors: u16,
+    /// YMM registers whose upper half is only in the host register of the same number.
+    pub uppers: u16,
 }
 
 impl Site {
     /// Returns a site of instruction `n` of a block, with the guest registers where they are now. Its offset is not set.
     pub(super) fn new(block: u32, n: usize, registers: &Registers) -> Site {
-        let vectors = registers.vectors.dirty;
-        let mut site = Site { at: 0, block, n: n as u8, dirty: 0, hosts: 0, vectors };
+        let (vectors, uppers) = (registers.vectors.dirty, registers.vectors.upper_dirty);
+        let mut site = Site { at: 0, block, n: n as u8, dirty: 0, hosts: 0, vectors, uppers };
         for (guest, host) in registers.unsaved() {
             site.dirty |= 1 << guest;
             site.hosts |= u64::from(host.0) << (4 * guest);

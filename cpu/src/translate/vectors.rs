@@ -1,4 +1,4 @@
-//! SSE instructions that the host executes directly: moves, packed integers, and floating-point arithmetic.
+//! SSE and AES-NI instructions that the host executes directly: moves, packed integers, and floating-point arithmetic.
 //!
 //! Floating-point arithmetic depends on MXCSR. It is executed while the guest's MXCSR is in the host's register, in which
 //! the guest must have masked all exceptions. The results and exception flags are then those of the interpreter, which
@@ -26,6 +26,8 @@ fn host_has(i: &Instruction) -> bool {
         CpuidFeature::SSSE3 => std::is_x86_feature_detected!("ssse3"),
         CpuidFeature::SSE4_1 => std::is_x86_feature_detected!("sse4.1"),
         CpuidFeature::SSE4_2 => std::is_x86_feature_detected!("sse4.2"),
+        CpuidFeature::AES => std::is_x86_feature_detected!("aes"),
+        CpuidFeature::PCLMULQDQ => std::is_x86_feature_detected!("pclmulqdq"),
         _ => false,
     })
 }
@@ -41,7 +43,7 @@ fn writes_whole(i: &Instruction) -> bool {
     use Mnemonic::*;
     let moves = match i.mnemonic() {
         Movaps | Movapd | Movdqa | Movups | Movupd | Movdqu | Lddqu | Movd | Movq | Pshufd | Pshuflw
-        | Pshufhw => true,
+        | Pshufhw | Aesimc | Aeskeygenassist => true,
         Movss | Movsd => is_memory(i, 1),
         _ => false,
     };
@@ -63,6 +65,12 @@ const LISTED: &[Mnemonic] = {
         Packssdw, Packuswb, Packusdw, Psllw, Pslld, Psllq, Psrlw, Psrld, Psrlq, Psraw, Psrad, Pslldq, Psrldq,
         Pshufd, Pshuflw, Pshufhw, Shufps, Shufpd, Pshufb, Palignr, Pmovmskb, Movmskps, Movmskpd,
     ]
+};
+
+/// Mnemonics of AES-NI and PCLMULQDQ, which the host executes directly.
+const CIPHERS: &[Mnemonic] = {
+    use Mnemonic::*;
+    &[Aesenc, Aesenclast, Aesdec, Aesdeclast, Aesimc, Aeskeygenassist, Pclmulqdq]
 };
 
 /// Mnemonics of floating-point instructions that the host executes directly, under the guest's MXCSR.
@@ -102,12 +110,14 @@ pub(super) fn can_be_vector(i: &Instruction, op: &Op) -> bool {
         OpKind::Immediate8 => true,
         _ => false,
     };
-    let listed = LISTED.contains(&i.mnemonic()) || is_floating(i) && is_defined(i);
+    let listed =
+        LISTED.contains(&i.mnemonic()) || CIPHERS.contains(&i.mnemonic()) || is_floating(i) && is_defined(i);
     listed && (0..i.op_count()).all(operand) && host_has(i)
 }
 
 impl Emitter<'_> {
     pub(super) fn vector(&mut self, i: &Instruction, n: usize) {
+        self.registers.vectors.leave_uppers(self.asm);
         if is_floating(i) {
             self.load_mxcsr(n);
         } else if !self.registers.vectors.usable {
@@ -121,7 +131,7 @@ impl Emitter<'_> {
             self.address(&self.source.ops[n]);
             let size = i.memory_size().size();
             if size == 16 && !is_unaligned(i.mnemonic()) {
-                self.check_aligned(k == 0, n);
+                self.check_aligned(size, k == 0, n);
             } else {
                 self.check(size, k == 0, n);
             }
@@ -161,7 +171,7 @@ impl Emitter<'_> {
         }
     }
     /// Emits code that loads the guest's MXCSR into the host's register, unless it is there.
-    fn load_mxcsr(&mut self, n: usize) {
+    pub(super) fn load_mxcsr(&mut self, n: usize) {
         if !self.registers.vectors.floating {
             let loaded = self.asm.label();
             self.asm.test_memory(R15, MXCSR_IS_GUESTS, 1);

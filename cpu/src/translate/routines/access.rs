@@ -2,6 +2,7 @@
 
 use super::boundary::{fill, leave_from_site, leave_with, spill};
 use super::mxcsr::{resume_mxcsr, suspend_mxcsr};
+use super::uppers::{self, VECTOR_BYTES};
 use crate::mem::tlb;
 use crate::translate::MISSED;
 use crate::translate::asm::{Alu, Asm, EQUAL, Host, R10, R11, R13, R15, RAX, RCX, RDI, RDX, RSI, RSP};
@@ -9,8 +10,6 @@ use crate::translate::enter::missed;
 use crate::translate::frame::{MIDDLE, TABLE};
 use crate::translate::registers::POOL;
 
-/// Size of the sixteen XMM registers in bytes.
-const VECTOR_BYTES: i32 = 16 * 16;
 /// Argument of [`missed`] that means: a page walk cannot help, so the interpreter must execute the instruction.
 const IMPOSSIBLE: u64 = 0;
 
@@ -50,7 +49,7 @@ pub(super) fn miss(asm: &mut Asm, base: u64, leave: u64) {
     spill(asm);
     POOL.iter().rev().for_each(|&reg| asm.push(reg));
     asm.add_to(RSP, RSP, -VECTOR_BYTES);
-    (0..16).for_each(|n| asm.store_vector(RSP, 16 * i32::from(n), n));
+    uppers::push_vectors(asm);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.copy(RSI, RSP);
     asm.copy(RDX, R13);
@@ -61,15 +60,16 @@ pub(super) fn miss(asm: &mut Asm, base: u64, leave: u64) {
     // The block goes on to rely on the guest's MXCSR.
     resume_mxcsr(asm);
     asm.copy(R13, RAX);
-    asm.test(3, RAX, RAX);
-    (0..16).for_each(|n| asm.load_vector(n, RSP, 16 * i32::from(n)));
+    uppers::load_vectors(asm);
     asm.add_to(RSP, RSP, VECTOR_BYTES);
+    asm.test(3, R13, R13);
     POOL.iter().for_each(|&reg| asm.pop(reg));
     fill(asm);
     let failed = asm.label();
     asm.jump_if(EQUAL, failed);
     asm.ret();
     asm.bind(failed);
+    uppers::leave(asm);
     leave_from_site(asm, R11, base);
     leave_with(asm, MISSED, 8, leave);
 }

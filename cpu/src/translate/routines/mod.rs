@@ -4,6 +4,7 @@
 //!
 //! Each kind of routine has a module:
 //! - [`mxcsr`]: the routines before SSE instructions, and the exchange of the guest's MXCSR for the host's
+//! - [`uppers`]: the routines for AVX, and the host's vector registers around a call of a function
 //! - [`boundary`]: entry to translated code, the ways to leave it, and calls of the host's functions
 //! - [`access`]: accesses to guest memory that miss the TLB
 //! - [`code_pages`]: checks of pages before their code is executed
@@ -26,12 +27,13 @@ mod handlers;
 mod interrupt_flag;
 mod jumps;
 mod mxcsr;
+mod uppers;
 
 pub(super) use access::{Access, entry};
 
 use super::asm::{Asm, R11};
 use super::memory::CodeMemory;
-use super::{FULL, UNLINKED};
+use super::{FULL, UNLINKED, fma};
 
 /// Addresses of all shared routines. Each field's comment says what its routine does.
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,6 +63,12 @@ pub(super) struct Routines {
     /// Loads the guest's MXCSR into the host's register. If the guest may not use XMM registers, or has unmasked an
     /// exception, leaves the instruction to the interpreter.
     pub floating: u64,
+    /// Checks that the guest may use AVX. If it may not, leaves the instruction to the interpreter.
+    pub avx: u64,
+    /// Sets the upper halves of all guest YMM registers in [`Core`](crate::core::Core) to zero. Changes no flags.
+    pub zero_uppers: u64,
+    /// No routine, but a table of constants ([`super::fma::constants`]).
+    pub constants: u64,
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the jump's
     /// site (see `sites`). The routine with index 1 also sets the stack pointer from R14.
     pub hop: [u64; 2],
@@ -117,6 +125,9 @@ impl Routines {
         routines.flag_bits = emit(&mut flags::flag_bits);
         routines.vectors = emit(&mut |asm| mxcsr::vectors(asm, interpret));
         routines.floating = emit(&mut |asm| mxcsr::floating(asm, interpret));
+        routines.constants = emit(&mut fma::constants);
+        routines.avx = emit(&mut |asm| uppers::avx(asm, interpret));
+        routines.zero_uppers = emit(&mut uppers::zero);
         for stack in [false, true] {
             let elsewhere = emit(&mut |asm| jumps::far(asm, mask, stack, leave));
             let hop = emit(&mut |asm| jumps::hop(asm, stack, elsewhere));
