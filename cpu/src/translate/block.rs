@@ -97,7 +97,7 @@ impl Emitter<'_> {
                 self.bmi(&i, n);
             } else if self.plain[n].translated {
                 self.plain(&i, n);
-            } else if can_be_vector(&i, &self.source.ops[n]) {
+            } else if can_be_vector(&i, &self.source.ops[n], self.source.model) {
                 self.vector(&i, n);
             } else if can_be_avx(&i, &self.source.ops[n], self.source.model) {
                 self.avx(&i, n);

@@ -14,6 +14,7 @@ use super::emitter::{Emitter, InHost};
 use super::frame::MXCSR_IS_GUESTS;
 use super::instruction::{named, on_r13};
 use super::lazy_flags::Operation;
+use crate::model::CpuModel;
 use crate::op::Op;
 use crate::op::operand::{gpr, is_memory};
 
@@ -103,7 +104,7 @@ fn is_defined(i: &Instruction) -> bool {
 }
 
 /// True if [`Emitter::vector`] can translate the instruction.
-pub(super) fn can_be_vector(i: &Instruction, op: &Op) -> bool {
+pub(super) fn can_be_vector(i: &Instruction, op: &Op, model: CpuModel) -> bool {
     let operand = |k: u32| match i.op_kind(k) {
         OpKind::Register => i.op_register(k).is_xmm() || i.op_register(k).is_gpr(),
         OpKind::Memory => is_near_memory(i, op),
@@ -112,7 +113,7 @@ pub(super) fn can_be_vector(i: &Instruction, op: &Op) -> bool {
     };
     let listed =
         LISTED.contains(&i.mnemonic()) || CIPHERS.contains(&i.mnemonic()) || is_floating(i) && is_defined(i);
-    listed && (0..i.op_count()).all(operand) && host_has(i)
+    listed && model.has(i) && (0..i.op_count()).all(operand) && host_has(i)
 }
 
 impl Emitter<'_> {
