@@ -9,8 +9,7 @@ use iced_x86::{Decoder, Encoder, Instruction};
 
 use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R13, R15};
 use super::avx::can_be_avx;
-use super::bmi::can_be_bmi;
-use super::choice::{can_be_arithmetic, can_be_partial, plain};
+use super::choice::{can_be_arithmetic, can_be_bmi, can_be_partial, plain};
 use super::emitter::{Emitter, InHost, Places, Source, Ways};
 use super::fma::can_be_fma;
 use super::frame::slot as at_slot;

@@ -3,41 +3,12 @@
 //! The manual leaves some of their flags undefined. The interpreter clears these flags, so the stored flags of the host
 //! come with a mask ([`lazy_flags::mask_of_host`](super::lazy_flags::mask_of_host)).
 
-use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind};
+use iced_x86::{Instruction, Mnemonic, OpKind};
 
-use super::choice::is_near_memory;
 use super::emitter::{Emitter, InHost};
 use super::instruction::{named, on_r13, without_prefixes};
 use super::lazy_flags::Operation;
-use crate::model::CpuModel;
-use crate::op::Op;
-use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
-
-/// Mnemonics that the host executes directly.
-const BMI_LISTED: &[Mnemonic] = {
-    use Mnemonic::*;
-    &[Andn, Bextr, Blsi, Blsmsk, Blsr, Bzhi, Lzcnt, Mulx, Pdep, Pext, Rorx, Sarx, Shlx, Shrx, Tzcnt]
-};
-
-/// True if the host supports the instruction.
-fn host_has(i: &Instruction) -> bool {
-    i.cpuid_features().iter().all(|feature| match feature {
-        CpuidFeature::BMI1 => std::is_x86_feature_detected!("bmi1"),
-        CpuidFeature::BMI2 => std::is_x86_feature_detected!("bmi2"),
-        CpuidFeature::LZCNT => std::is_x86_feature_detected!("lzcnt"),
-        _ => false,
-    })
-}
-
-/// True if [`Emitter::bmi`] can translate the instruction.
-pub(super) fn can_be_bmi(i: &Instruction, op: &Op, model: CpuModel) -> bool {
-    let operand = |k: u32| is_gpr(i, k) || is_immediate(i, k) || is_memory(i, k) && is_near_memory(i, op);
-    BMI_LISTED.contains(&i.mnemonic())
-        && (0..i.op_count()).all(operand)
-        && width(i, 0) >= 4
-        && model.has(i)
-        && host_has(i)
-}
+use crate::op::operand::{gpr, is_memory};
 
 /// Returns the guest's flags that the host's flags hold after the instruction, and the binary logarithm that selects
 /// their mask. Returns `None` if the instruction leaves all flags unchanged.

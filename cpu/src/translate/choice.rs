@@ -1,9 +1,8 @@
 //! Decides which instructions of a block are translated, and which must store their flags because something may read
 //! them.
 
-use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register, RflagsBits};
+use iced_x86::{Code, ConditionCode, CpuidFeature, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
-use super::bmi::can_be_bmi;
 use super::lazy_flags::Operation;
 use super::registers::FIXED;
 use crate::model::CpuModel;
@@ -181,6 +180,32 @@ pub(super) fn can_be_partial(i: &Instruction, op: &Op) -> bool {
         }
         _ => false,
     }
+}
+
+/// Mnemonics of BMI1, BMI2 and LZCNT instructions that the host executes directly.
+const BMI_LISTED: &[Mnemonic] = {
+    use Mnemonic::*;
+    &[Andn, Bextr, Blsi, Blsmsk, Blsr, Bzhi, Lzcnt, Mulx, Pdep, Pext, Rorx, Sarx, Shlx, Shrx, Tzcnt]
+};
+
+/// True if the host supports an instruction of BMI1, BMI2 or LZCNT.
+fn host_has_bmi(i: &Instruction) -> bool {
+    i.cpuid_features().iter().all(|feature| match feature {
+        CpuidFeature::BMI1 => std::is_x86_feature_detected!("bmi1"),
+        CpuidFeature::BMI2 => std::is_x86_feature_detected!("bmi2"),
+        CpuidFeature::LZCNT => std::is_x86_feature_detected!("lzcnt"),
+        _ => false,
+    })
+}
+
+/// True if [`Emitter::bmi`](super::emitter::Emitter::bmi()) translates the instruction.
+pub(super) fn can_be_bmi(i: &Instruction, op: &Op, model: CpuModel) -> bool {
+    let operand = |k: u32| is_gpr(i, k) || is_immediate(i, k) || is_memory(i, k) && is_near_memory(i, op);
+    BMI_LISTED.contains(&i.mnemonic())
+        && (0..i.op_count()).all(operand)
+        && width(i, 0) >= 4
+        && model.has(i)
+        && host_has_bmi(i)
 }
 
 /// True for a shift whose count is in CL. If the count is zero, it leaves all flags unchanged.

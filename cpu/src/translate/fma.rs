@@ -5,27 +5,16 @@
 
 use iced_x86::{Code, CpuidFeature, Instruction, MemoryOperand, OpKind, Register};
 
-use super::asm::{Alu, Asm, BELOW_OR_EQUAL, EQUAL, R10, R11, R15};
+use super::asm::{Alu, BELOW_OR_EQUAL, EQUAL, R10, R11, R15};
 use super::choice::is_near_memory;
 use super::emitter::{Emitter, InHost};
 use super::frame::{OLD_MXCSR, SPILLED};
 use super::instruction::on_r13;
+use super::routines::{DOUBLES_AT, MASKS_AT};
 use super::xmm::host_has_uppers;
 use crate::model::CpuModel;
 use crate::op::Op;
 use crate::op::operand::is_memory;
-
-/// Distance in the table [`constants`] from the infinities to the masks of the same format.
-const MASKS_AT: i64 = 32;
-/// Distance in the table from the constants of single precision to those of double precision.
-const DOUBLES_AT: u64 = 64;
-
-/// Emits the table of constants: vectors of 32 bytes with infinities, and with masks that exclude the sign bit.
-pub(super) fn constants(asm: &mut Asm) {
-    for word in [0x7f80_0000_7f80_0000, 0x7fff_ffff_7fff_ffff, 0x7ff0_0000_0000_0000, u64::MAX >> 1] {
-        (0..4).for_each(|_| asm.raw(&word.to_le_bytes()));
-    }
-}
 
 /// True if [`Emitter::fma`] can translate the instruction.
 pub(super) fn can_be_fma(i: &Instruction, op: &Op, model: CpuModel) -> bool {

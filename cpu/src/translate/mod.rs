@@ -28,7 +28,7 @@
 //!
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
 //! instructions on a list (`choice::can_be_plain`, `choice::can_be_arithmetic`, `choice::can_be_partial`,
-//! `bmi::BMI_LISTED`, `vectors::LISTED`, `vectors::CIPHERS`, `vectors::FLOATING`, `avx::VEX_LISTED`,
+//! `choice::BMI_LISTED`, `vectors::LISTED`, `vectors::CIPHERS`, `vectors::FLOATING`, `avx::VEX_LISTED`,
 //! `avx::VEX_FLOATING`, `fma::can_be_fma`). No listed instruction is privileged or control flow. This module re-encodes
 //! all of them and chooses their registers and memory operands. A division is executed only if its quotient fits, so
 //! that it raises no exception on the host. Therefore:

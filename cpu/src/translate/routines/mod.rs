@@ -7,6 +7,7 @@
 //! - [`uppers`]: the routines for AVX, and the host's vector registers around a call of a function
 //! - [`boundary`]: entry to translated code, the ways to leave it, and calls of the host's functions
 //! - [`access`]: accesses to guest memory that miss the TLB
+//! - [`constants`]: constants that translated code reads
 //! - [`code_pages`]: checks of pages before their code is executed
 //! - [`jumps`]: calls, returns and jumps to other pages
 //! - [`handlers`]: calls of handlers
@@ -21,6 +22,7 @@
 mod access;
 mod boundary;
 mod code_pages;
+mod constants;
 mod edges;
 mod flags;
 mod handlers;
@@ -30,10 +32,11 @@ mod mxcsr;
 mod uppers;
 
 pub(super) use access::{Access, entry};
+pub(super) use constants::{DOUBLES_AT, MASKS_AT};
 
 use super::asm::{Asm, R11};
 use super::memory::CodeMemory;
-use super::{FULL, UNLINKED, fma};
+use super::{FULL, UNLINKED};
 
 /// Addresses of all shared routines. Each field's comment says what its routine does.
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,7 +70,7 @@ pub(super) struct Routines {
     pub avx: u64,
     /// Sets the upper halves of all guest YMM registers in [`Core`](crate::core::Core) to zero. Changes no flags.
     pub zero_uppers: u64,
-    /// No routine, but a table of constants ([`super::fma::constants`]).
+    /// No routine, but a table of constants ([`constants::constants`]).
     pub constants: u64,
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the jump's
     /// site (see `sites`). The routine with index 1 also sets the stack pointer from R14.
@@ -125,7 +128,7 @@ impl Routines {
         routines.flag_bits = emit(&mut flags::flag_bits);
         routines.vectors = emit(&mut |asm| mxcsr::vectors(asm, interpret));
         routines.floating = emit(&mut |asm| mxcsr::floating(asm, interpret));
-        routines.constants = emit(&mut fma::constants);
+        routines.constants = emit(&mut constants::constants);
         routines.avx = emit(&mut |asm| uppers::avx(asm, interpret));
         routines.zero_uppers = emit(&mut uppers::zero);
         for stack in [false, true] {
