@@ -13,14 +13,12 @@ use everett_guest_image::lock::Lock;
 use everett_input::causes::with_causes;
 use tempfile::TempDir;
 
-use super::packages;
+use super::packages::{self, UNPACKER};
 use super::workloads::{self, Workload};
 use crate::{host, peer};
 
 /// Package of unsquashfs, and the packages of its libraries.
 const PACKAGES: [&str; 7] = [UNPACKER, "libc6", "liblz4-1", "liblzma5", "liblzo2-2", "libzstd1", "zlib1g"];
-/// Package of the image from which [`unpack`] takes unsquashfs.
-pub(super) const UNPACKER: &str = "squashfs-tools";
 /// Folders of libraries in Debian's packages, for Debian releases before and after the move of `/lib` to `/usr`.
 const LIBRARIES: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
 /// Dynamic loader in a folder of libraries.

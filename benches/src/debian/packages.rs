@@ -8,6 +8,8 @@ use std::io::{self, Read as _};
 
 /// Package of a static busybox, for an initramfs without a C library.
 pub(super) const BUSYBOX: &str = "busybox-static";
+/// Package of unsquashfs, which unpacks the root file system for native runs.
+pub(super) const UNPACKER: &str = "squashfs-tools";
 /// Possible paths of busybox in the package. The second is for Debian releases with a merged `/usr`.
 const PATHS: [&str; 2] = ["bin/busybox", "usr/bin/busybox"];
 /// Maximum size of busybox, in bytes. The actual size is 2 MiB.

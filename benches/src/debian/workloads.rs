@@ -1,7 +1,6 @@
 //! Workloads of the Debian guest, with the packages and files that they need.
 
-use super::native::UNPACKER;
-use super::packages::BUSYBOX;
+use super::packages::{BUSYBOX, UNPACKER};
 
 /// Name of the script that runs workloads. Its arguments are their names.
 pub(super) const RUN: &str = "run.sh";
