@@ -187,7 +187,24 @@ fn run(args: &Args) -> Result<(), String> {
     }
     parts.iter().for_each(|part| part.report(&mut report));
     report.print();
+    if !runners.is_empty() {
+        report.note(&ratios(&parts, &runners));
+    }
     Ok(())
+}
+
+/// Returns a table of the ratios in Markdown: a row for each part, a column for each runner.
+fn ratios(parts: &[Part], runners: &[Runner]) -> String {
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let heads = runners.iter().map(|runner| format!("Everett / {}", runner.name()));
+    let mut table = String::from("\n") + &row(std::iter::once(String::from("work")).chain(heads).collect());
+    table += &row(vec![String::from("---"); runners.len() + 1]);
+    for part in parts {
+        let cells = part.others.iter().map(|other| other.ratio.with_range());
+        table += &row(std::iter::once(part.name.to_owned()).chain(cells).collect());
+    }
+    table.truncate(table.trim_end().len());
+    table
 }
 
 /// Checks that a runner ran all parts of the chosen workloads, with the same results as the soft engine.

@@ -34,6 +34,11 @@ impl Samples {
             n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
         }
     }
+    /// Returns the median and the range as text, for example `0.39 (0.38 to 0.41)`.
+    pub fn with_range(&self) -> String {
+        let (low, high) = self.range();
+        format!("{:.2} ({low:.2} to {high:.2})", self.median())
+    }
     /// Returns the smallest and the largest value.
     pub fn range(&self) -> (f64, f64) {
         self.0.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| (low.min(v), high.max(v)))
@@ -162,6 +167,7 @@ mod tests {
             samples.push(v);
         }
         assert_eq!((samples.median(), samples.range()), (3.0, (1.0, 5.0)));
+        assert_eq!(samples.with_range(), "3.00 (1.00 to 5.00)");
         samples.push(4.0);
         assert_eq!(samples.median(), 3.5);
     }

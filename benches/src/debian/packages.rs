@@ -8,7 +8,7 @@ use std::io::{self, Read as _};
 
 /// Package of a static busybox, for an initramfs without a C library.
 pub(super) const BUSYBOX: &str = "busybox-static";
-/// Package of unsquashfs, which unpacks the guest's root file system for native runs.
+/// Package of unsquashfs, which unpacks the root file system for native runs.
 pub(super) const UNPACKER: &str = "squashfs-tools";
 /// Possible paths of busybox in the package. The second is for Debian releases with a merged `/usr`.
 const PATHS: [&str; 2] = ["bin/busybox", "usr/bin/busybox"];
