@@ -407,3 +407,26 @@ fn fused_operations_on_edge_values_are_the_interpreters() {
         assert_ne!(done.state.extended.ymm[4], 0);
     }
 }
+
+/// Compares with all predicates, and immediates with bits that the manual does not define.
+#[test]
+fn compares_with_every_predicate_are_the_interpreters() {
+    for mxcsr in [0x1f80, 0x1fc0, 0x1f00] {
+        for clears in [false, true] {
+            let mut forms: Vec<Vec<u8>> = Vec::new();
+            for predicate in (0..34).chain([0xff]) {
+                // vcmpps, vcmppd, vcmpss and vcmpsd of ymm1 or xmm1, xmm2 and xmm3 to xmm7.
+                for (prefix, wide) in [(0, 4), (1, 4), (2, 0), (3, 0), (0, 0)] {
+                    let register = 3 + (predicate % 5 + prefix) % 5;
+                    forms.push(vec![0xc5, 0xe8 | wide | prefix, 0xc2, 0xc8 | register, predicate]);
+                    if clears {
+                        // vpxor xmm2, xmm2, xmm7 gives other operands.
+                        forms.push(vec![0xc5, 0xe9, 0xef, 0xd7]);
+                    }
+                }
+            }
+            let done = check_translated_whole(&guest(&forms, mxcsr));
+            assert_eq!(done.state.gpr[8] > 0, mxcsr == 0x1f00);
+        }
+    }
+}
