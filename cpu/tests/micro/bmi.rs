@@ -41,28 +41,21 @@ const VALUES: [u64; 12] = [
 /// Returns a guest that executes `body` with each pair of values in RBX and RCX, and then adds RAX and the flags to R9.
 fn guest(body: impl Fn(&mut Assembler) -> Result<(), Error>) -> Guest {
     let mut g = Guest::in_ring_0(|a| {
-        let (again, inner) = (a.create_label(), a.create_label());
         a.mov(rsi, DATA)?;
-        a.xor(r14d, r14d)?;
-        a.set_label(again)?;
-        a.xor(r13d, r13d)?;
-        a.set_label(inner)?;
-        a.mov(rbx, qword_ptr(rsi + r14 * 8))?;
-        a.mov(rcx, qword_ptr(rsi + r13 * 8))?;
-        a.xor(eax, eax)?;
-        a.stc()?;
-        body(a)?;
-        a.lea(r9, ptr(r9 + r9 * 2))?;
-        a.lea(r9, ptr(r9 + rax))?;
-        a.pushfq()?;
-        a.pop(r10)?;
-        a.add(r9, r10)?;
-        a.inc(r13d)?;
-        a.cmp(r13d, VALUES.len() as i32)?;
-        a.jne(inner)?;
-        a.inc(r14d)?;
-        a.cmp(r14d, VALUES.len() as i32)?;
-        a.jne(again)?;
+        for_each_below(a, r14d, VALUES.len(), |a| {
+            for_each_below(a, r13d, VALUES.len(), |a| {
+                a.mov(rbx, qword_ptr(rsi + r14 * 8))?;
+                a.mov(rcx, qword_ptr(rsi + r13 * 8))?;
+                a.xor(eax, eax)?;
+                a.stc()?;
+                body(a)?;
+                a.lea(r9, ptr(r9 + r9 * 2))?;
+                a.lea(r9, ptr(r9 + rax))?;
+                a.pushfq()?;
+                a.pop(r10)?;
+                a.add(r9, r10)
+            })
+        })?;
         a.hlt()
     });
     g.model = CpuModel::V3;

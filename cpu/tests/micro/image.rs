@@ -380,6 +380,22 @@ pub(crate) fn repeat(
     a.jnz(again)
 }
 
+/// Emits code that executes `body` for each number below `end`, which is in `counter`.
+pub(crate) fn for_each_below(
+    a: &mut Assembler,
+    counter: Register,
+    end: usize,
+    body: impl FnOnce(&mut Assembler) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let again = a.create_label();
+    a.xor(counter, counter)?;
+    a.set_label(again)?;
+    body(a)?;
+    a.inc(counter)?;
+    a.cmp(counter, end as i32)?;
+    a.jne(again)
+}
+
 /// Emits code that executes `body` `times` times. Before each time, R8 becomes a pseudo-random number, and RCX its 24
 /// highest bits. Uses RAX, and counts in R11D.
 pub(crate) fn repeat_at_random(

@@ -359,42 +359,33 @@ fn fused_operations_on_edge_values_are_the_interpreters() {
     ];
     for (mxcsr, clears) in [(0x1f80, true), (0x1f80, false), (0x7f80, true), (0xbfc0, true)] {
         let g = Guest::in_ring_0(|a| {
-            let (first, second, third) = (a.create_label(), a.create_label(), a.create_label());
             a.mov(rsi, OPERAND)?;
             a.mov(rdi, OPERAND + 0x800)?;
             a.mov(qword_ptr(rdi), mxcsr)?;
-            a.xor(r12d, r12d)?;
-            a.set_label(first)?;
-            a.xor(r13d, r13d)?;
-            a.set_label(second)?;
-            a.xor(r14d, r14d)?;
-            a.set_label(third)?;
-            for form in forms {
-                if clears {
-                    a.ldmxcsr(dword_ptr(rdi))?;
-                }
-                // vmovups ymm1, [rsi + r12 * 8]; vmovups ymm2, [rsi + r13 * 8]; vmovups ymm3, [rsi + r14 * 8].
-                a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x0c, 0xe6])?;
-                a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x14, 0xee])?;
-                a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x1c, 0xf6])?;
-                a.db(form)?;
-                // vpaddq ymm0, ymm0, ymm0; vpxor ymm0, ymm0, ymm1; vpaddd ymm4, ymm4, ymm0.
-                a.db(&[0xc5, 0xfd, 0xd4, 0xc0])?;
-                a.db(&[0xc5, 0xfd, 0xef, 0xc1])?;
-                a.db(&[0xc5, 0xdd, 0xfe, 0xe0])?;
-                a.stmxcsr(dword_ptr(rdi + 8))?;
-                a.lea(r9, ptr(r9 + r9 * 4))?;
-                a.add(r9, qword_ptr(rdi + 8))?;
-            }
-            a.inc(r14d)?;
-            a.cmp(r14d, NUMBERS.len() as i32)?;
-            a.jne(third)?;
-            a.inc(r13d)?;
-            a.cmp(r13d, NUMBERS.len() as i32)?;
-            a.jne(second)?;
-            a.inc(r12d)?;
-            a.cmp(r12d, NUMBERS.len() as i32)?;
-            a.jne(first)?;
+            for_each_below(a, r12d, NUMBERS.len(), |a| {
+                for_each_below(a, r13d, NUMBERS.len(), |a| {
+                    for_each_below(a, r14d, NUMBERS.len(), |a| {
+                        for form in forms {
+                            if clears {
+                                a.ldmxcsr(dword_ptr(rdi))?;
+                            }
+                            // vmovups ymm1, [rsi + r12 * 8]; vmovups ymm2, [rsi + r13 * 8]; vmovups ymm3, [rsi + r14 * 8].
+                            a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x0c, 0xe6])?;
+                            a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x14, 0xee])?;
+                            a.db(&[0xc4, 0xa1, 0x7c, 0x10, 0x1c, 0xf6])?;
+                            a.db(form)?;
+                            // vpaddq ymm0, ymm0, ymm0; vpxor ymm0, ymm0, ymm1; vpaddd ymm4, ymm4, ymm0.
+                            a.db(&[0xc5, 0xfd, 0xd4, 0xc0])?;
+                            a.db(&[0xc5, 0xfd, 0xef, 0xc1])?;
+                            a.db(&[0xc5, 0xdd, 0xfe, 0xe0])?;
+                            a.stmxcsr(dword_ptr(rdi + 8))?;
+                            a.lea(r9, ptr(r9 + r9 * 4))?;
+                            a.add(r9, qword_ptr(rdi + 8))?;
+                        }
+                        Ok(())
+                    })
+                })
+            })?;
             a.hlt()
         });
         let mut g = with_avx(g, mxcsr as u32, 11);
