@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use everett_cpu::Watchpoint;
 use everett_cpu::state::seg;
+use everett_inspect::floating::FloatingRegisters;
 use everett_inspect::program_stack::Files;
-use everett_inspect::registers::{CpuRegisters, FloatingRegisters, ProgramRegisters};
+use everett_inspect::registers::{CpuRegisters, ProgramRegisters};
 use everett_inspect::stack::Running;
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
@@ -100,7 +101,13 @@ impl<'d, 's> Debuggee<'d, 's> {
         self.view.look(self.cursor, |guest, cpu| guest.program_registers(&process, thread, cpu)).ok()
     }
 
-    /// Returns the x87 and SSE registers of a thread, or those of the CPU for the kernel. `None` if they are not known.
+    /// True if the CPU of the node has AVX.
+    #[must_use]
+    pub fn has_avx(&self) -> bool {
+        self.cursor.timeline().machine(self.view.node).cpu_model().is_v3()
+    }
+
+    /// Returns the x87, SSE and AVX registers of a thread, or those of the CPU for the kernel. `None` if they are not known.
     #[must_use]
     pub fn floating_registers(&self, tid: u32) -> Option<FloatingRegisters> {
         if self.view.subject == Subject::Kernel {

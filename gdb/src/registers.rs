@@ -1,9 +1,10 @@
-//! Registers in the order that gdb expects: those of the features `core`, `sse`, `linux` and `segments` (GDB manual, "i386
-//! Features").
+//! Registers in the order that gdb expects: those of the features `core`, `sse`, `linux`, `segments` and, if the CPU has AVX,
+//! `avx` (GDB manual, "i386 Features").
 
 use std::fmt::Write as _;
 
-use everett_inspect::registers::{FloatingRegisters, ProgramRegisters};
+use everett_inspect::floating::{FloatingRegisters, LEGACY_BYTES};
+use everett_inspect::registers::ProgramRegisters;
 use gdbstub::arch::Arch;
 
 /// General registers in gdb's order, by their places in `struct user_regs_struct`: RAX, RBX, RCX, RDX, RSI, RDI, RBP,
@@ -18,6 +19,8 @@ const RIP: usize = 16;
 /// Length of the x87 and SSE registers behind the segment registers, in bytes: eight of 10 bytes, eight
 /// of 4 bytes, sixteen of 16 bytes, and MXCSR.
 const FLOATING_BYTES: usize = 8 * 10 + 8 * 4 + 16 * 16 + 4;
+/// Length of the upper halves of YMM0 to YMM15, in bytes.
+const UPPER_BYTES: usize = 16 * 16;
 
 /// x86-64 with the registers that Everett reads.
 pub enum X86_64 {}
@@ -34,18 +37,21 @@ impl Arch for X86_64 {
 pub struct Registers {
     /// General, segment and other registers.
     pub general: ProgramRegisters,
-    /// The x87 and SSE registers. `None` if they are not known; gdb then shows them as unavailable.
+    /// The x87, SSE and AVX registers. `None` if they are not known; gdb then shows them as unavailable.
     pub floating: Option<FloatingRegisters>,
+    /// True if the CPU has AVX, so that gdb expects the upper halves of the YMM registers.
+    pub has_avx: bool,
 }
 
 impl Default for Registers {
     fn default() -> Registers {
-        Registers { general: ProgramRegisters([0; everett_inspect::registers::COUNT]), floating: None }
+        let general = ProgramRegisters([0; everett_inspect::registers::COUNT]);
+        Registers { general, floating: None, has_avx: false }
     }
 }
 
 /// Returns the x87 and SSE registers in gdb's order, from the area that FXSAVE64 stores (SDM volume 1, 10.5.1).
-fn floating(FloatingRegisters(area): &FloatingRegisters) -> Vec<u8> {
+fn floating(area: &[u8; LEGACY_BYTES]) -> Vec<u8> {
     /// Offsets in the area. The x87 registers stand in the order of the stack, each in 16 bytes.
     const TAGS: usize = 4;
     const OPCODE: usize = 6;
@@ -100,11 +106,18 @@ impl gdbstub::arch::Registers for Registers {
         GENERAL.iter().for_each(|n| write(&all[*n].to_le_bytes()));
         SHORT.iter().for_each(|n| write(&(all[*n] as u32).to_le_bytes()));
         match &self.floating {
-            Some(registers) => floating(registers).into_iter().for_each(|byte| write_byte(Some(byte))),
+            Some(registers) => {
+                floating(&registers.legacy).into_iter().for_each(|byte| write_byte(Some(byte)));
+            }
             None => (0..FLOATING_BYTES).for_each(|_| write_byte(None)),
         }
         let mut write = |bytes: &[u8]| bytes.iter().for_each(|byte| write_byte(Some(*byte)));
         LAST.iter().for_each(|n| write(&all[*n].to_le_bytes()));
+        match self.floating.and_then(|registers| registers.upper).filter(|_| self.has_avx) {
+            Some(upper) => upper.iter().for_each(|half| write(&half.to_le_bytes())),
+            None if self.has_avx => (0..UPPER_BYTES).for_each(|_| write_byte(None)),
+            None => {}
+        }
     }
 
     fn gdb_deserialize(&mut self, _: &[u8]) -> Result<(), ()> {
@@ -112,9 +125,10 @@ impl gdbstub::arch::Registers for Registers {
     }
 }
 
-/// Returns the description of these registers in the form that gdb reads ("Target Description Format").
+/// Returns the description of these registers in the form that gdb reads ("Target Description Format"), for a CPU with or
+/// without AVX.
 #[must_use]
-pub fn description() -> String {
+pub fn description(has_avx: bool) -> String {
     let mut xml = String::from(
         "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\"><target>\
          <architecture>i386:x86-64</architecture><osabi>GNU/Linux</osabi>\
@@ -160,19 +174,25 @@ pub fn description() -> String {
         let _ = write!(xml, "<reg name=\"{name}\" bitsize=\"64\" type=\"int64\"/>");
     };
     ["fs_base", "gs_base"].iter().for_each(|name| put(name));
+    if has_avx {
+        xml.push_str("</feature><feature name=\"org.gnu.gdb.i386.avx\">");
+        for n in 0..16 {
+            let _ = write!(xml, "<reg name=\"ymm{n}h\" bitsize=\"128\" type=\"uint128\"/>");
+        }
+    }
     xml.push_str("</feature></target>");
     xml
 }
 
 #[cfg(test)]
 mod tests {
-    use everett_inspect::registers::FLOATING_BYTES as AREA_BYTES;
-
     use super::*;
+
+    use gdbstub::arch::Registers as _;
 
     #[test]
     fn floating_registers_stand_in_the_order_of_gdb() {
-        let mut area = [0; AREA_BYTES];
+        let mut area = [0; LEGACY_BYTES];
         let mut put = |at: usize, bytes: &[u8]| area[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &0x037f_u16.to_le_bytes());
         // The top of the stack is register 6; registers 6 and 7 have values.
@@ -184,7 +204,7 @@ mod tests {
         let pi = [&0xc90f_daa2_2168_c235_u64.to_le_bytes()[..], &0x4000_u16.to_le_bytes()].concat();
         put(32, &pi);
         put(160 + 16 * 15, &[7; 16]);
-        let all = floating(&FloatingRegisters(area));
+        let all = floating(&area);
         assert_eq!(all.len(), FLOATING_BYTES);
         assert_eq!((&all[..10], &all[10..20]), (&pi[..], &[0; 10][..]));
         let control = |n: usize| u32::from_le_bytes(all[80 + 4 * n..84 + 4 * n].try_into().unwrap());
@@ -192,5 +212,32 @@ mod tests {
         assert_eq!((control(0), control(1), control(2)), (0x37f, 6 << 11, 0x4fff));
         assert_eq!((control(3), control(4), control(7)), (0x7fff, 0x1234_5678, 0x123));
         assert_eq!((&all[352..368], &all[368..]), (&[7; 16][..], &0x1f80_u32.to_le_bytes()[..]));
+    }
+
+    /// gdb reads as many bytes as the description says.
+    #[test]
+    fn the_description_and_the_values_have_the_same_length() {
+        let upper: [u128; 16] = std::array::from_fn(|n| n as u128 + 1);
+        let known = |upper| Some(FloatingRegisters { legacy: [7; LEGACY_BYTES], upper });
+        let described = |has_avx| {
+            let text = description(has_avx);
+            let sizes = text.split("bitsize=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+            sizes.map(|bits| bits.parse::<usize>().unwrap() / 8).sum::<usize>()
+        };
+        let written = |floating, has_avx| {
+            let mut bytes = Vec::new();
+            Registers { floating, has_avx, ..Registers::default() }.gdb_serialize(|byte| bytes.push(byte));
+            assert_eq!(bytes.len(), described(has_avx));
+            bytes.split_off(described(false))
+        };
+        for has_avx in [false, true] {
+            let unavailable = vec![None; described(has_avx) - described(false)];
+            assert_eq!(written(None, has_avx), unavailable);
+            assert_eq!(written(known(None), has_avx), unavailable);
+        }
+        assert_eq!(written(known(Some(upper)), false), []);
+        let halves = written(known(Some(upper)), true);
+        let expected = upper.iter().flat_map(|half| half.to_le_bytes().map(Some)).collect::<Vec<_>>();
+        assert_eq!((halves.len(), halves), (UPPER_BYTES, expected));
     }
 }

@@ -71,7 +71,8 @@ impl Target for Session<'_, '_, '_> {
 impl MultiThreadBase for Session<'_, '_, '_> {
     fn read_registers(&mut self, registers: &mut Registers, thread: Tid) -> TargetResult<(), Self> {
         let general = self.debuggee.registers(number(thread)).ok_or(TargetError::NonFatal)?;
-        *registers = Registers { general, floating: self.debuggee.floating_registers(number(thread)) };
+        let floating = self.debuggee.floating_registers(number(thread));
+        *registers = Registers { general, floating, has_avx: self.debuggee.has_avx() };
         Ok(())
     }
     fn write_registers(&mut self, _: &Registers, _: Tid) -> TargetResult<(), Self> {
@@ -238,7 +239,7 @@ impl TargetDescriptionXmlOverride for Session<'_, '_, '_> {
         _: usize,
         buf: &mut [u8],
     ) -> TargetResult<usize, Self> {
-        Ok(copy(description().as_bytes(), offset, buf))
+        Ok(copy(description(self.debuggee.has_avx()).as_bytes(), offset, buf))
     }
 }
 

@@ -17,11 +17,15 @@ use crate::registers::CpuRegisters;
 use crate::task::Process;
 use crate::{Error, Guest};
 
+/// Owner of the notes with registers that only some processors have.
+const OWNER_OF_XSAVE: &str = "LINUX";
+
 /// Kinds of notes (Linux, `include/uapi/linux/elf.h`).
 mod note {
     pub(super) const FLOATING: u32 = 2;
     pub(super) const PROCESS: u32 = 3;
     pub(super) const AUXILIARY: u32 = 6;
+    pub(super) const XSAVE: u32 = 0x202;
     pub(super) const FILES: u32 = 0x4649_4c45;
 }
 
@@ -60,7 +64,10 @@ impl<'g> Guest<'g> {
                 &elf_core::status([thread.tid, process.parent], &registers, floating.is_some()),
             );
             if let Some(floating) = floating {
-                put_note(&mut notes, OWNER, note::FLOATING, &floating.0);
+                put_note(&mut notes, OWNER, note::FLOATING, &floating.legacy);
+                if let Some(area) = floating.xsave() {
+                    put_note(&mut notes, OWNER_OF_XSAVE, note::XSAVE, &area);
+                }
             }
         }
         put_note(&mut notes, OWNER, note::PROCESS, &description(process));

@@ -13,6 +13,7 @@
 //! - [`kernel`]: a kernel's symbols, types and layout
 //! - [`guest`]: reads numbers, lists and texts from the kernel's memory
 //! - [`task`]: processes and threads
+//! - [`floating`]: x87, SSE and AVX registers, and the areas in which XSAVE stores them
 //! - [`registers`]: registers of the CPU and of programs' threads
 //! - [`module`]: loadable modules of the kernel, with their functions and unwind tables
 //! - [`stack`]: stacks of the kernel, and the registers of programs
@@ -44,6 +45,7 @@ mod elf_core;
 pub mod error;
 mod file_layout;
 pub mod files;
+pub mod floating;
 pub mod guest;
 pub mod kernel;
 mod layout;

@@ -1,5 +1,6 @@
 //! Registers: those that unwinding needs, and all registers of a program's thread, as debuggers want them.
 
+use crate::floating::{FloatingRegisters, LEGACY_BYTES, XSAVE_AVX_BYTES, XSAVE_SSE_BYTES, has_avx};
 use crate::task::{Process, Thread};
 use crate::{Error, Guest};
 
@@ -43,14 +44,6 @@ pub struct Registers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramRegisters(pub [u64; COUNT]);
 
-/// Length of [`FloatingRegisters`], in bytes.
-pub const FLOATING_BYTES: usize = 512;
-
-/// x87 and SSE registers of a thread: the area of the instruction FXSAVE64 (SDM volume 1, 10.5.1), which is also
-/// `struct user_fpregs_struct`. The upper halves of AVX registers are not among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FloatingRegisters(pub [u8; FLOATING_BYTES]);
-
 /// Registers of the machine's CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuRegisters {
@@ -58,10 +51,10 @@ pub struct CpuRegisters {
     pub registers: ProgramRegisters,
     /// The other base of GS (IA32_KERNEL_GS_BASE). In kernel mode, it is the program's.
     pub other_gs_base: u64,
-    /// The x87 and SSE registers.
+    /// The x87, SSE and AVX registers.
     pub floating: FloatingRegisters,
-    /// True if the kernel uses XSAVE (CR4.OSXSAVE).
-    pub has_xsave: bool,
+    /// XCR0: the state components that XSAVE stores. `None` if the kernel does not use XSAVE (CR4.OSXSAVE).
+    pub xcr0: Option<u64>,
 }
 
 impl ProgramRegisters {
@@ -139,8 +132,9 @@ impl Guest<'_> {
         }
         Ok(ProgramRegisters(all))
     }
-    /// Returns the x87 and SSE registers of a thread of a program. `None` if Everett does not know where this kernel keeps
-    /// them.
+
+    /// Returns the x87, SSE and AVX registers of a thread of a program. `None` if Everett does not know where this kernel
+    /// keeps them, or if the processor would not load them.
     ///
     /// # Errors
     /// Returns an error if the thread's structures cannot be read.
@@ -180,59 +174,16 @@ impl Guest<'_> {
             (_, _, Some(registers)) => floating.wrapping_add(registers.offset()),
             _ => return Ok(None),
         };
-        let mut registers = [0; FLOATING_BYTES];
-        self.memory().read(at, &mut registers)?;
-        if cpu.has_xsave {
-            let header = at.wrapping_add(FLOATING_BYTES as u64);
-            fill_unsaved(&mut registers, self.word(header)?, self.word(header.wrapping_add(8))?);
-        }
-        Ok(Some(FloatingRegisters(registers)))
-    }
-}
-
-/// Fills in the registers that XSAVE or XSAVEC did not store because they had their initial values. `saved` and `layout` are
-/// the fields XSTATE_BV and XCOMP_BV of the area's header (SDM volume 1, 13.4.2 and 13.6).
-fn fill_unsaved(area: &mut [u8; FLOATING_BYTES], saved: u64, layout: u64) {
-    /// State components.
-    const X87: u64 = 1;
-    const SSE: u64 = 1 << 1;
-    const COMPACTED: u64 = 1 << 63;
-    /// Places in the area.
-    const CONTROL: usize = 24;
-    const STACK: usize = 32;
-    const VECTORS: usize = 160;
-    const END: usize = 416;
-    if saved & X87 == 0 {
-        area[..CONTROL].fill(0);
-        area[..2].copy_from_slice(&0x37f_u16.to_le_bytes());
-        area[STACK..VECTORS].fill(0);
-    }
-    if saved & SSE == 0 {
-        area[VECTORS..END].fill(0);
-        // In the compacted format, MXCSR belongs to the SSE component.
-        if layout & COMPACTED != 0 {
-            area[CONTROL..CONTROL + 4].copy_from_slice(&0x1f80_u32.to_le_bytes());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn registers_that_xsave_left_out_have_their_initial_values() {
-        let filled = |saved, layout| {
-            let mut area = [0xaa; FLOATING_BYTES];
-            fill_unsaved(&mut area, saved, layout);
-            let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| area[at + n]));
-            [number(0), number(8), number(24), number(32), number(160), number(412)]
+        let mut area = [0; XSAVE_AVX_BYTES];
+        let bytes = match cpu.xcr0 {
+            Some(xcr0) if has_avx(xcr0) => XSAVE_AVX_BYTES,
+            Some(_) => XSAVE_SSE_BYTES,
+            None => LEGACY_BYTES,
         };
-        const OLD: u32 = 0xaaaa_aaaa;
-        let compacted = 1 << 63 | 7;
-        assert_eq!(filled(7, compacted), [OLD; 6]);
-        assert_eq!(filled(2, 0), [0x37f, 0, OLD, 0, OLD, OLD]);
-        assert_eq!(filled(1, 0), [OLD, OLD, OLD, OLD, 0, 0]);
-        assert_eq!(filled(1, compacted), [OLD, OLD, 0x1f80, OLD, 0, 0]);
+        self.memory().read(at, &mut area[..bytes])?;
+        Ok(match cpu.xcr0 {
+            Some(xcr0) => FloatingRegisters::of_xsave(&area, xcr0),
+            None => area.first_chunk().map(|legacy| FloatingRegisters { legacy: *legacy, upper: None }),
+        })
     }
 }

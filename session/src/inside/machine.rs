@@ -1,9 +1,10 @@
 //! The RAM and the registers of a machine, as `everett-inspect` reads them.
 
 use everett_cpu::CpuState;
-use everett_cpu::state::{FpuState, OSXSAVE, Segment};
+use everett_cpu::state::{Extended, FpuState, OSXSAVE, Segment};
+use everett_inspect::floating::{FloatingRegisters, LEGACY_BYTES, has_avx};
 use everett_inspect::memory::Ram;
-use everett_inspect::registers::{CpuRegisters, FLOATING_BYTES, FloatingRegisters, ProgramRegisters};
+use everett_inspect::registers::{CpuRegisters, ProgramRegisters};
 use everett_vmm::Machine;
 
 /// RAM of a machine.
@@ -54,19 +55,20 @@ pub fn registers(cpu: &CpuState) -> CpuRegisters {
             selector(gs),
         ]),
         other_gs_base: cpu.msrs.kernel_gs_base,
-        floating: floating(&cpu.fpu),
-        has_xsave: cpu.cr4 & OSXSAVE != 0,
+        floating: floating(&cpu.fpu, &cpu.extended),
+        xcr0: (cpu.cr4 & OSXSAVE != 0).then_some(cpu.extended.xcr0),
     }
 }
 
-/// Returns the area that FXSAVE64 stores (SDM volume 1, 10.5.1).
-fn floating(fpu: &FpuState) -> FloatingRegisters {
+/// Returns the x87 and SSE registers as the area that FXSAVE64 stores (SDM volume 1, 10.5.1), and the upper halves of the AVX
+/// registers if programs can use AVX.
+fn floating(fpu: &FpuState, extended: &Extended) -> FloatingRegisters {
     /// Bits of MXCSR that exist.
     const MXCSR_MASK: u32 = 0xffff;
     /// Offsets of the x87 and SSE registers, each of which has 16 bytes.
     const STACK: usize = 32;
     const VECTORS: usize = 160;
-    let mut area = [0; FLOATING_BYTES];
+    let mut area = [0; LEGACY_BYTES];
     let mut put = |at: usize, bytes: &[u8]| area[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &fpu.fcw.to_le_bytes());
     put(2, &fpu.fsw.to_le_bytes());
@@ -86,5 +88,5 @@ fn floating(fpu: &FpuState) -> FloatingRegisters {
     for (n, register) in fpu.xmm.iter().enumerate() {
         put(VECTORS + 16 * n, &register.to_le_bytes());
     }
-    FloatingRegisters(area)
+    FloatingRegisters { legacy: area, upper: has_avx(extended.xcr0).then_some(extended.ymm) }
 }

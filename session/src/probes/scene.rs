@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use everett_inspect::floating::FloatingRegisters;
 use everett_inspect::mapping::Mapping;
 use everett_inspect::memory::AddressSpace;
-use everett_inspect::registers::{FloatingRegisters, ProgramRegisters};
+use everett_inspect::registers::ProgramRegisters;
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
 use everett_symbols::program::Program;
@@ -131,7 +132,7 @@ impl HitScene<'_> {
 
 /// Places of general registers in [`ProgramRegisters`], by their numbers in DWARF (System V ABI for x86-64, 3.6.2).
 const REGISTERS: [usize; 17] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
-/// Place of the vector registers in [`FloatingRegisters`], each of which has 16 bytes.
+/// Place of the XMM registers in [`FloatingRegisters::legacy`], each of which has 16 bytes.
 const VECTORS: usize = 160;
 
 impl Frame for HitScene<'_> {
@@ -151,7 +152,7 @@ impl Frame for HitScene<'_> {
 
     fn vector(&self, number: u16) -> Option<[u8; 16]> {
         let from = VECTORS + 16 * usize::from(number);
-        self.floating.as_ref()?.0.get(from..)?.first_chunk().copied()
+        self.floating.as_ref()?.legacy.get(from..)?.first_chunk().copied()
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> usize {

@@ -24,6 +24,7 @@
 //! * `stops`: how services are stopped and started again
 //! * `template`: an image with a test template, i.e. a folder of test commands
 //! * `tools`: unpacks the tools that build images, such as buildah and umoci, from Debian packages
+//! * `vector_registers`: YMM registers of threads in gdb
 //! * `waiting`: answers to questions about locks, durable files and executed functions
 //! * `userlands`: images with different C libraries and basic programs: busybox, musl, Debian
 
@@ -65,6 +66,8 @@ mod stops;
 mod template;
 mod tools;
 mod userlands;
+#[cfg(feature = "inside")]
+mod vector_registers;
 #[cfg(feature = "inside")]
 mod waiting;
 
