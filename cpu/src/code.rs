@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::decode::cache::Cache;
 use crate::model::CpuModel;
-use crate::translate::Hot;
+use crate::translate::{Hot, Traces};
 
 /// Sizes of the CPU's caches, and flags that turn on the recording and counting of branches. They change a guest's
 /// speed, never its results.
@@ -17,6 +17,8 @@ pub struct CacheConfig {
     /// Number of interpreted executions after which the CPU translates a block to host code. `None` turns translation
     /// off.
     pub translate_after: Option<u32>,
+    /// When blocks are translated together.
+    pub traces: Traces,
     /// True if the CPU records which instruction follows each branch ([`crate::Cpu::take_edges`]).
     pub edges: bool,
     /// True if the CPU counts retired conditional branches ([`crate::Cpu::branches`]).
@@ -33,6 +35,7 @@ impl Default for CacheConfig {
             tlb_entries: 4096,
             block_entries: 1 << 18,
             translate_after: Some(TRANSLATE_AFTER),
+            traces: Traces::default(),
             edges: false,
             branches: false,
         }
@@ -66,7 +69,7 @@ impl Code {
     pub fn of_model(caches: CacheConfig, model: CpuModel) -> Code {
         let known = Known {
             cache: Cache::new(caches.block_entries, caches.edges, model),
-            hot: caches.translate_after.map(Hot::new),
+            hot: caches.translate_after.map(|after| Hot::new(after, caches.traces)),
         };
         Code { caches, model, known: Arc::new(Mutex::new(known)) }
     }

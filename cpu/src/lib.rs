@@ -60,3 +60,4 @@ pub use crate::mem::{HITS_MAX, Ram, Watchpoint, WatchpointHit};
 pub use crate::model::{CpuModel, MissingInstruction};
 pub use crate::run::{Cpu, Until};
 pub use crate::state::{CpuState, Extended};
+pub use crate::translate::Traces;

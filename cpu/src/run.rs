@@ -13,7 +13,6 @@ use crate::model::{CpuModel, MissingInstruction};
 use crate::op::{FAR_PAGE, slot};
 use crate::state::{CpuState, Dead};
 use crate::stop::Fault;
-use crate::translate::Hot;
 
 /// Conditions that end a run. The guest's actions can end the run earlier.
 #[derive(Debug, Clone, Copy, Default)]
@@ -178,7 +177,11 @@ impl Cpu {
     }
     /// Returns the number of blocks translated so far by all CPUs that share the code.
     pub fn blocks_translated(&self) -> u64 {
-        self.code.lock().hot.as_ref().map_or(0, Hot::made)
+        self.code.lock().hot.as_ref().map_or(0, |hot| hot.made().0)
+    }
+    /// Returns the number of traces, i.e. of several blocks translated together, by all CPUs that share the code.
+    pub fn traces_translated(&self) -> u64 {
+        self.code.lock().hot.as_ref().map_or(0, |hot| hot.made().1)
     }
     /// Drops all TLB entries and decoded blocks. Tests verify with it that the guest cannot observe the caches.
     pub fn flush_caches(&mut self) {

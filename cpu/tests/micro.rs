@@ -31,6 +31,7 @@ mod micro {
     mod rings;
     mod roots;
     mod segments;
+    mod traces;
     mod translated;
     mod vex;
     mod watch;

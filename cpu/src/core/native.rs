@@ -100,6 +100,11 @@ pub(crate) struct Native {
     /// Host address of the first operation in the block cache's arena, the array with the operations (decoded
     /// instructions) of all cached blocks.
     pub ops: u64,
+    /// Instruction count at which translated code returns, for the end of the run or to take a sample. The number of
+    /// instructions left until then is in [`slot::LEFT`](crate::op::slot::LEFT).
+    pub end: u64,
+    /// Maximum number of instructions that translated code executes between two samples.
+    pub period: u64,
     /// Values of the host registers when translated code was last left, by register number.
     pub hosts: [u64; 16],
     /// Values of the host YMM registers when translated code was last left. Each lower half comes first. The upper

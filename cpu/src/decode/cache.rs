@@ -73,6 +73,10 @@ impl Block {
     pub(crate) fn place(&self) -> u64 {
         self.key & PLACE
     }
+    /// True if the block has all instructions up to its end, all of them on one page.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.key == Cache::key(self.place(), Extent::Block)
+    }
     /// True if the block is an instruction on two pages.
     #[inline(always)]
     pub(crate) fn straddles(&self) -> bool {
@@ -208,11 +212,11 @@ impl Cache {
         // Another block may have filled the slot since the guess was made.
         (guess.key == key && self.blocks[guess.index].key == key).then_some(guess.index)
     }
-    /// Returns the place of the block in slot `b.next`, usually the block that last followed `b`. Returns `None` if
-    /// that slot is empty.
-    pub(crate) fn successor(&self, b: &Block) -> Option<u64> {
-        let next = &self.blocks[b.next as usize & self.mask];
-        (next.key != 0).then(|| next.place())
+    /// Returns the slot `b.next`, which usually has the block that last followed `b`. Returns `None` if that slot has no
+    /// block.
+    pub(crate) fn successor(&self, b: &Block) -> Option<usize> {
+        let slot = b.next as usize & self.mask;
+        (self.blocks[slot].key != 0).then_some(slot)
     }
     /// Records that the block in slot `index` was executed after the block in slot `before`.
     #[inline(always)]

@@ -18,7 +18,7 @@ impl Emitter<'_> {
     /// Emits an instruction of this module.
     pub(super) fn arithmetic(&mut self, i: &Instruction, n: usize) {
         if (0..i.op_count()).any(|k| is_memory(i, k)) {
-            self.address(&self.source.ops[n]);
+            self.address(&self.ops[n]);
             self.check(i.memory_size().size(), false, n);
         }
         match i.mnemonic() {

@@ -1,4 +1,4 @@
-//! Translation of one block: guest instructions to host code, one after the other.
+//! Translation of one trace: guest instructions to host code, one after the other.
 //!
 //! For each instruction, the host code either contains a translation or calls the instruction's handler (its function
 //! in the interpreter). The interpreter handles exceptional cases, such as an access to a device: the translated code
@@ -10,33 +10,34 @@ use iced_x86::{Decoder, Encoder, Instruction};
 use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R13, R15};
 use super::avx::can_be_avx;
 use super::choice::{can_be_arithmetic, can_be_bmi, can_be_partial, plain};
-use super::emitter::{Emitter, InHost, Places, Source, Ways};
+use super::emitter::{Emitter, InHost, Part, Places, Source, Way};
 use super::fma::can_be_fma;
 use super::frame::slot as at_slot;
+use super::memory::REDIRECT_BYTES;
 use super::registers::Registers;
-use super::sites::{FULL, Sites, WAYS};
+use super::sites::{FULL, Site, Sites, WAYS};
 use super::vectors::can_be_vector;
 use crate::decode::lower::lower;
-use crate::op::{Kind, slot};
+use crate::op::{Kind, Op, slot};
 
-/// Translator of single blocks. It keeps its buffers for the next block.
+/// Translator of single traces. It keeps its buffers for the next trace.
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     asm: Asm,
     registers: Registers,
 }
 
-/// Code of a translated block, before it is copied to its address.
+/// Code of a translated trace, before it is copied to its address.
 #[derive(Debug)]
 pub(super) struct Emitted<'e> {
     /// The code. It is valid only at the address [`Places::next`].
     pub code: &'e [u8],
     /// References of the code to other blocks, as jumps or return addresses.
-    pub ways: Ways,
+    pub ways: Vec<Way>,
 }
 
 impl Translation {
-    /// Translates one block.
+    /// Translates one trace.
     pub(super) fn translate(
         &mut self,
         source: &Source<'_>,
@@ -45,27 +46,36 @@ impl Translation {
     ) -> Emitted<'_> {
         self.asm.clear(places.next);
         self.registers.clear();
-        let offset = source.ops[0].off;
-        let mut decoder =
-            Decoder::with_ip(64, source.bytes, u64::from(offset), source.model.decoder_options());
-        let instructions: Vec<Instruction> = source.ops.iter().map(|_| decoder.decode()).collect();
-        let plain = plain(&instructions, source.ops, source.model);
-        let mut block = Emitter {
+        let mut ops: Vec<Op> = Vec::new();
+        let mut instructions: Vec<Instruction> = Vec::new();
+        for part in source.parts {
+            let offset = u64::from(part.ops[0].off);
+            let mut decoder = Decoder::with_ip(64, part.bytes, offset, source.model.decoder_options());
+            ops.extend_from_slice(part.ops);
+            instructions.extend(part.ops.iter().map(|_| decoder.decode()));
+        }
+        let plain = plain(&instructions, &ops, source.model);
+        let mut trace = Emitter {
             asm: &mut self.asm,
             registers: &mut self.registers,
             sites,
             encoder: Encoder::new(64),
             source,
             places,
+            ops: &ops,
             instructions: &instructions,
             plain: &plain,
             in_host: InHost::Nothing,
             known: None,
-            ways: [None; 2],
+            part: 0,
+            first: 0,
+            charged: ops.len(),
+            ways: Vec::new(),
+            side_exits: Vec::new(),
             slow_paths: Vec::new(),
         };
-        block.emit();
-        let ways = block.ways;
+        trace.emit();
+        let ways = trace.ways;
         Emitted { code: self.asm.finish(), ways }
     }
 }
@@ -73,66 +83,88 @@ impl Translation {
 impl Emitter<'_> {
     fn emit(&mut self) {
         let full = self.begin();
-        let last = self.source.ops.len() - 1;
-        let mut ended = false;
-        let mut done = 0;
-        for n in 0..=last {
+        let parts = self.source.parts;
+        for (part, next) in parts.iter().zip(parts[1..].iter().map(Some).chain([None])) {
+            self.instructions_of(part, next.map(|next| next.place));
+            if next.is_some() {
+                self.part += 1;
+                self.first += part.ops.len();
+                self.charged -= part.ops.len();
+            }
+        }
+        self.slow_paths();
+        self.side_exits();
+        self.asm.bind(full);
+        self.asm.call_to(self.places.routines.full);
+        self.leave_site(0, FULL);
+        for way in std::mem::take(&mut self.ways) {
+            if let Some((_, label)) = way.open {
+                self.asm.bind(label);
+                self.asm.call_to(self.places.routines.unlinked);
+                self.leave_site(way.part, WAYS[way.number]);
+            }
+            self.ways.push(way);
+        }
+    }
+    /// Adds a site at the end of the code, at which a block is left although no instruction of it is in progress.
+    fn leave_site(&mut self, part: usize, n: usize) {
+        self.add_site(Site::new(self.source.id + part as u32, n, self.registers));
+    }
+    /// Emits the current block. `next` is the place of the block with which the trace goes on, if there is one.
+    fn instructions_of(&mut self, part: &Part<'_>, next: Option<u64>) {
+        let last = self.first + part.ops.len() - 1;
+        let mut done = self.first;
+        for n in self.first..=last {
             if n < done {
                 continue;
             }
-            done = n + self.stack_run(n);
+            done = n + self.stack_run(n, last);
             if n < done {
                 continue;
             }
             let i = self.instructions[n];
             if n == last && lower(&i, self.source.model).1 == Kind::Ends {
-                self.end(&i, n);
-                ended = true;
-            } else if can_be_arithmetic(&i, &self.source.ops[n]) {
+                match next {
+                    Some(next) => self.go_through(&i, n, next),
+                    None => self.end(&i, n),
+                }
+                return;
+            }
+            if can_be_arithmetic(&i, &self.ops[n]) {
                 self.arithmetic(&i, n);
-            } else if can_be_partial(&i, &self.source.ops[n]) {
+            } else if can_be_partial(&i, &self.ops[n]) {
                 self.partial(&i, n);
-            } else if can_be_bmi(&i, &self.source.ops[n], self.source.model) {
+            } else if can_be_bmi(&i, &self.ops[n], self.source.model) {
                 self.bmi(&i, n);
             } else if self.plain[n].translated {
                 self.plain(&i, n);
-            } else if can_be_vector(&i, &self.source.ops[n], self.source.model) {
+            } else if can_be_vector(&i, &self.ops[n], self.source.model) {
                 self.vector(&i, n);
-            } else if can_be_avx(&i, &self.source.ops[n], self.source.model) {
+            } else if can_be_avx(&i, &self.ops[n], self.source.model) {
                 self.avx(&i, n);
-            } else if can_be_fma(&i, &self.source.ops[n], self.source.model) {
+            } else if can_be_fma(&i, &self.ops[n], self.source.model) {
                 self.fma(&i, n);
             } else if !self.special(&i, n) {
                 self.handler(n);
             }
             self.registers.unpin();
         }
-        if !ended {
+        if next.is_none() {
             // The block ends at its maximum length or at the end of its page.
             self.registers.save(self.asm);
-            let next = u32::from(self.source.ops[last].off) + u32::from(self.source.ops[last].len);
-            self.go_on(next as i32, 0, None);
-        }
-        self.slow_paths();
-        self.asm.bind(full);
-        self.asm.call_to(self.places.routines.full);
-        self.site(FULL);
-        for (way, n) in self.ways.into_iter().zip(WAYS) {
-            if let Some((_, label)) = way.and_then(|way| way.open) {
-                self.asm.bind(label);
-                self.asm.call_to(self.places.routines.unlinked);
-                self.site(n);
-            }
+            let next = i32::from(self.ops[last].off) + i32::from(self.ops[last].len);
+            self.go_on(next, 0, None);
         }
     }
 
-    /// Emits the start of a block: it subtracts the block's length from the number of instructions left before the
+    /// Emits the start of a trace: it subtracts the trace's length from the number of instructions left before the
     /// limit (the count at which the run stops), checks the second page of a block that has one, and records the edge
-    /// to the block. Returns the label of the code that runs if the limit lies within the block.
+    /// to the first block. Returns the label of the code that runs if the limit lies within the trace.
     fn begin(&mut self) -> Label {
         let full = self.asm.label();
-        let count = self.source.ops.len() as i8;
+        let count = self.ops.len() as i8;
         self.asm.alu_memory_imm(Alu::Sub, R15, at_slot(slot::LEFT), count);
+        debug_assert!(self.asm.here() >= self.places.next + REDIRECT_BYTES as u64);
         self.asm.jump_if(BELOW, full);
         self.other_page();
         self.arrive();
@@ -142,7 +174,7 @@ impl Emitter<'_> {
     /// Emits the check that the second page of a straddling instruction has the same contents as at translation. The
     /// lookup of the block has checked only the first page.
     fn other_page(&mut self) {
-        if let Some(second) = self.source.expected.second {
+        if let Some(second) = self.block().expected.second {
             self.asm.load(R13, R15, at_slot(slot::PAGE));
             self.asm.add_to(R13, R13, 4096);
             self.asm.set(R11, second);
@@ -154,12 +186,12 @@ impl Emitter<'_> {
     /// Emits code that records the edge (executed jump) that led to this block, if edges are recorded. At this point no
     /// guest register is in a host register of the pool (`registers::POOL`).
     fn arrive(&mut self) {
-        if self.source.expected.named != 0 {
+        if self.block().expected.named != 0 {
             let nowhere = self.asm.label();
             self.asm.load(R10, R15, at_slot(slot::FROM));
             self.asm.test(3, R10, R10);
             self.asm.jump_short_if(EQUAL, nowhere);
-            self.asm.set(R11, self.source.expected.named);
+            self.asm.set(R11, self.block().expected.named);
             self.asm.call_to(self.places.routines.edge);
             self.asm.bind(nowhere);
         }

@@ -26,7 +26,7 @@ impl Emitter<'_> {
     pub(super) fn bmi(&mut self, i: &Instruction, n: usize) {
         let mut out = *i;
         if (0..i.op_count()).any(|k| is_memory(i, k)) {
-            self.address(&self.source.ops[n]);
+            self.address(&self.ops[n]);
             self.check(i.memory_size().size(), false, n);
             // The address is in R13 now. Without its registers, the instruction needs at most three.
             self.registers.unpin();

@@ -4,28 +4,36 @@
 
 use iced_x86::{Encoder, Instruction};
 
-use super::asm::{Asm, Label};
+use super::asm::{Asm, Host, Label};
 use super::choice::Plain;
 use super::lazy_flags::Operation;
 use super::links::Links;
 use super::registers::Registers;
 use super::routines::{Access, Routines};
 use super::sites::{Site, Sites};
+use super::xmm::Vectors;
 use crate::model::CpuModel;
 use crate::op::Op;
 
-/// A block to translate.
+/// A trace to translate: a block, and the blocks on its page that usually follow, in their order.
 pub(super) struct Source<'s> {
-    /// Bytes of the block.
-    pub bytes: &'s [u8],
     /// CPU model whose instructions the bytes are.
     pub model: CpuModel,
+    /// Number of the translation of the first block. The next blocks have the next numbers.
+    pub id: u32,
+    /// Blocks of the trace, at least one. Together they have at most
+    /// [`INSTRUCTIONS_MAX`](super::trace::INSTRUCTIONS_MAX) instructions.
+    pub parts: &'s [Part<'s>],
+}
+
+/// One block of a trace.
+pub(super) struct Part<'s> {
+    /// Bytes of the block.
+    pub bytes: &'s [u8],
     /// Operations of the block, i.e. its decoded instructions.
     pub ops: &'s [Op],
     /// Index of the block's first operation in the arena, the array with the operations of all cached blocks.
     pub ops_start: u32,
-    /// Number of the translation.
-    pub id: u32,
     /// Place of the block: content number of its page (which stands for the page's bytes), and its offset in the page.
     pub place: u64,
     /// Properties of the block that its own code does not show.
@@ -74,12 +82,13 @@ pub(super) enum InHost {
     All,
 }
 
-/// A block's references to other blocks, as far as these are known at translation: at most two.
-pub(super) type Ways = [Option<Way>; 2];
-
-/// A reference to another block, as the target of a jump or as a return address.
+/// A reference to another block, as the target of a jump or as a return address. Each block of a trace has at most two.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
+    /// Index, in its trace, of the block that has the reference.
+    pub part: usize,
+    /// Number of the reference in its block: 0 or 1.
+    pub number: usize,
     /// Place of the target block.
     pub place: u64,
     /// If the target has no translation yet: the address of the displacement that will refer to it, and the label that
@@ -87,7 +96,7 @@ pub(super) struct Way {
     pub open: Option<(u64, Label)>,
 }
 
-/// Code behind a block that handles an access which misses the TLB.
+/// Code behind a trace that handles an access which misses the TLB.
 #[derive(Debug)]
 pub(super) struct SlowPath {
     /// Position of the slow path.
@@ -99,7 +108,23 @@ pub(super) struct SlowPath {
     pub site: Site,
 }
 
-/// Translation of one block in progress.
+/// Code behind a trace that leaves it for another block.
+#[derive(Debug)]
+pub(super) struct SideExit {
+    /// Position of the code.
+    pub here: Label,
+    /// Index of the block whose branch leaves the trace.
+    pub part: usize,
+    /// Index of the branch in the trace.
+    pub n: usize,
+    /// True if the trace is left when the branch is taken.
+    pub taken: bool,
+    /// Guest registers that must be stored first, each with its host register.
+    pub unsaved: Vec<(u8, Host)>,
+    pub vectors: Vectors,
+}
+
+/// Translation of one trace in progress.
 pub(super) struct Emitter<'e> {
     pub asm: &'e mut Asm,
     pub registers: &'e mut Registers,
@@ -107,6 +132,9 @@ pub(super) struct Emitter<'e> {
     pub encoder: Encoder,
     pub source: &'e Source<'e>,
     pub places: &'e Places<'e>,
+    /// Operations of all blocks of the trace.
+    pub ops: &'e [Op],
+    /// Instructions of all blocks of the trace.
     pub instructions: &'e [Instruction],
     /// For each instruction, whether it is translated and whether its flags are observed.
     pub plain: &'e [Plain],
@@ -115,17 +143,37 @@ pub(super) struct Emitter<'e> {
     /// Arithmetic operation (and its width) from whose stored operands all flags can be computed. `None` if the
     /// operation is not known at this point, or if a CF may be stored beside its operands.
     pub known: Option<(Operation, u8)>,
+    /// Index of the current block in the trace.
+    pub part: usize,
+    /// Index of the current block's first instruction in `instructions`.
+    pub first: usize,
+    /// Number of instructions from the start of the current block to the end of the trace.
+    pub charged: usize,
     /// References to other blocks so far.
-    pub ways: Ways,
+    pub ways: Vec<Way>,
+    /// Exits from the trace so far, in the order of their branches.
+    pub side_exits: Vec<SideExit>,
     /// Slow paths of the lookups so far, in the order of the lookups.
     pub slow_paths: Vec<SlowPath>,
 }
 
-impl Emitter<'_> {
-    /// Adds a site, i.e. a position at which a shared routine can leave the block before instruction `n`. The site is
-    /// at the end of the code so far, usually directly after the call of the routine.
+impl<'e> Emitter<'e> {
+    /// Returns the current block.
+    pub(super) fn block(&self) -> &'e Part<'e> {
+        &self.source.parts[self.part]
+    }
+    /// Returns the number of the current block's translation.
+    pub(super) fn id(&self) -> u32 {
+        self.source.id + self.part as u32
+    }
+    /// Adds a site, i.e. a position at which a shared routine can leave the block before instruction `n` of the trace.
+    /// The site is at the end of the code so far, usually directly after the call of the routine.
     pub(super) fn site(&mut self, n: usize) {
-        self.add_site(Site::new(self.source.id, n, self.registers));
+        self.add_site(self.site_before(n));
+    }
+    /// Returns a site of instruction `n` of the trace, which is in the current block. Its offset is not set.
+    pub(super) fn site_before(&self, n: usize) -> Site {
+        Site::new(self.id(), n - self.first, self.registers)
     }
     /// Adds a site at the end of the code so far.
     pub(super) fn add_site(&mut self, site: Site) {

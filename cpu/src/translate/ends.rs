@@ -5,9 +5,9 @@
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
-use super::asm::{Alu, EQUAL, R9, R10, R11, R12, R13, R14, R15};
+use super::asm::{Alu, EQUAL, Label, R9, R10, R11, R12, R13, R14, R15};
 use super::choice::is_near_memory;
-use super::emitter::{Emitter, Way};
+use super::emitter::{Emitter, SideExit, Way};
 use super::frame::slot as at_slot;
 use super::registers::STACK;
 use super::{INTERPRET, NO_SITE};
@@ -16,12 +16,49 @@ use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{JUMP, Op, slot};
 
 impl Emitter<'_> {
-    /// Emits the last instruction of a block, e.g. a branch, a call or a string instruction.
+    /// Emits the branch that ends a block, if the trace goes on with the block at `place`. If the branch leads elsewhere,
+    /// it leaves the trace.
+    pub(super) fn go_through(&mut self, i: &Instruction, n: usize, place: u64) {
+        if !i.is_jcc_short_or_near() {
+            return;
+        }
+        let op = &self.ops[n];
+        let condition = i.condition_code() as u8 - 1;
+        self.need_flags(condition);
+        self.count_branch();
+        let here = self.asm.label();
+        let taken = !(in_page(op.disp) && place == self.place_at(op.disp));
+        // The lowest bit of a condition inverts it.
+        self.asm.jump_if(if taken { condition } else { condition ^ 1 }, here);
+        let unsaved = self.registers.unsaved().collect();
+        let vectors = self.registers.vectors;
+        self.side_exits.push(SideExit { here, part: self.part, n, taken, unsaved, vectors });
+    }
+    /// Emits the code of all exits from the trace.
+    pub(super) fn side_exits(&mut self) {
+        for mut exit in std::mem::take(&mut self.side_exits) {
+            self.asm.bind(exit.here);
+            for (guest, host) in exit.unsaved {
+                self.asm.store(R15, at_slot(guest), host);
+            }
+            exit.vectors.save(self.asm);
+            // The start of the trace has subtracted all of its instructions from the number of instructions left.
+            let rest = self.ops.len() - 1 - exit.n;
+            self.asm.alu_memory_imm(Alu::Add, R15, at_slot(slot::LEFT), rest as i8);
+            (self.part, self.first) = (exit.part, exit.n + 1 - self.source.parts[exit.part].ops.len());
+            let op = &self.ops[exit.n];
+            if exit.taken {
+                self.go_on(op.disp, 1, Some(exit.n));
+            } else {
+                self.go_on(i32::from(op.off) + i32::from(op.len), 0, None);
+            }
+        }
+    }
+    /// Emits the last instruction of a trace, e.g. a branch, a call or a string instruction.
     pub(super) fn end(&mut self, i: &Instruction, n: usize) {
-        let op = &self.source.ops[n];
+        let op = &self.ops[n];
         let after = i32::from(op.off) + i32::from(op.len);
-        let direct =
-            matches!(i.op0_kind(), OpKind::NearBranch64) && i32::try_from(i.near_branch64() as i64).is_ok();
+        let direct = is_direct(i);
         match i.mnemonic() {
             Mnemonic::Jmp if direct => {
                 self.registers.save(self.asm);
@@ -32,7 +69,7 @@ impl Emitter<'_> {
                 self.registers.save(self.asm);
                 self.count_branch();
                 let condition = i.condition_code() as u8 - 1;
-                if self.source.expected.named == 0 && in_page(op.disp) {
+                if self.block().expected.named == 0 && in_page(op.disp) {
                     self.go_to(Some(condition), self.place_at(op.disp), 1);
                     self.go_on(after, 0, None);
                 } else {
@@ -96,7 +133,7 @@ impl Emitter<'_> {
     /// faults, [`Translator::run`](super::Translator::run) undoes the count. The emitted code changes no flags, and no
     /// register except R11.
     fn count_branch(&mut self) {
-        if self.source.expected.counts {
+        if self.block().expected.counts {
             self.asm.load(R11, R15, at_slot(slot::BRANCHES));
             self.asm.add_to(R11, R11, 1);
             self.asm.store(R15, at_slot(slot::BRANCHES), R11);
@@ -106,10 +143,10 @@ impl Emitter<'_> {
     /// the next block reads. The caller then emits the branch itself, which retires or faults. The emitted code changes
     /// no flags, and no register except R11.
     fn depart(&mut self, op: &Op) {
-        if self.source.expected.named != 0 {
+        if self.block().expected.named != 0 {
             debug_assert!(op.aux & JUMP != 0);
             let offset = u64::from(op.off);
-            self.asm.set(R11, self.source.expected.named & !0xfff | offset);
+            self.asm.set(R11, self.block().expected.named & !0xfff | offset);
             self.asm.store(R15, at_slot(slot::FROM), R11);
         }
     }
@@ -117,8 +154,8 @@ impl Emitter<'_> {
     /// at translation, so the emitted code first checks whether the edge is already recorded. All registers must be
     /// saved.
     fn branch(&mut self, op: &Op, offset: i32, way: usize, n: Option<usize>) {
-        if self.source.expected.named != 0 && in_page(offset) {
-            let place = |offset: u64| self.source.expected.named & !0xfff | offset;
+        if self.block().expected.named != 0 && in_page(offset) {
+            let place = |offset: u64| self.block().expected.named & !0xfff | offset;
             let number = edges::number(place(u64::from(op.off)), place(offset as u64));
             let known = self.asm.label();
             self.asm.load(R11, R15, at_slot(slot::EDGES));
@@ -175,16 +212,16 @@ impl Emitter<'_> {
                 Some((self.asm.here() - 4, label))
             }
         };
-        self.ways[1] = Some(Way { place, open });
+        self.refer(1, place, open);
     }
     /// Returns the place (page content number and offset) of an offset in the block's page.
     fn place_at(&self, offset: i32) -> u64 {
-        self.source.place & !0xfff | offset as u64
+        self.block().place & !0xfff | offset as u64
     }
     /// Returns the address of the translation at a place, if there is one or the place is that of the current block.
     fn code_at(&self, place: u64) -> Option<u64> {
         let there = self.places.links.code(place);
-        there.or_else(|| (place == self.source.place).then_some(self.places.next))
+        there.or_else(|| (place == self.source.parts[0].place).then_some(self.places.next))
     }
     /// Emits a jump to an offset from the start of the page, on this page or another. All registers must be saved.
     pub(super) fn go_on(&mut self, offset: i32, way: usize, n: Option<usize>) {
@@ -214,7 +251,10 @@ impl Emitter<'_> {
                 Some((self.asm.here() - 4, label))
             }
         };
-        self.ways[way] = Some(Way { place, open });
+        self.refer(way, place, open);
+    }
+    fn refer(&mut self, number: usize, place: u64, open: Option<(u64, Label)>) {
+        self.ways.push(Way { part: self.part, number, place, open });
     }
     /// Emits a jump to the linear address in R13, on any page. With `stack`, the stack pointer is set from R14. All
     /// registers must be saved. If the address is not canonical, the interpreter executes the jump, which is
@@ -234,7 +274,7 @@ impl Emitter<'_> {
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);
-        let next = self.source.expected.next.filter(|place| *place as i32 & 0xfff == offset & 0xfff);
+        let next = self.block().expected.next.filter(|place| *place as i32 & 0xfff == offset & 0xfff);
         let Some(place) = next else {
             return self.far(n, stack);
         };
@@ -263,13 +303,18 @@ impl Emitter<'_> {
     /// Emits code that leaves the block, so that the interpreter executes it from instruction `n` on.
     fn interpret(&mut self, n: usize) {
         self.registers.save(self.asm);
-        self.asm.set(R11, leave_word(INTERPRET, self.source.id, n as u32));
+        self.asm.set(R11, leave_word(INTERPRET, self.id(), (n - self.first) as u32));
         self.asm.jump_to(self.places.routines.leave);
     }
 }
 
+/// True for a branch to a fixed distance that a displacement from the start of the page can express.
+pub(super) fn is_direct(i: &Instruction) -> bool {
+    matches!(i.op0_kind(), OpKind::NearBranch64) && i32::try_from(i.near_branch64() as i64).is_ok()
+}
+
 /// True if an offset from the start of the page is within the page.
-fn in_page(offset: i32) -> bool {
+pub(super) fn in_page(offset: i32) -> bool {
     (0..4096).contains(&offset)
 }
 

@@ -24,6 +24,8 @@ pub(super) enum Back {
     /// number of its operations, the next operation, and the block's location (its page's digest and offset), by which
     /// recorded edges (executed jumps) name the block.
     Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
+    /// Execution continues at RIP, and the block there is a sample of what the guest executes most.
+    Sample,
     /// The next instruction must be executed alone, not in a block. RIP and the instruction count are exact.
     Alone,
     /// The CPU's own code has panicked.
@@ -37,7 +39,7 @@ impl Translator {
     #[inline]
     pub(super) fn run(&mut self, core: &mut Core, id: u32, ops: *const Op) -> Back {
         core.regs[slot::PAGE as usize] = core.rip & !0xfff;
-        core.regs[slot::LEFT as usize] = core.limit - core.icount;
+        leave_at(core, core.icount);
         core.regs[slot::CONTENTS as usize] = core.mem.contents_address();
         core.regs[slot::RAM as usize] = core.mem.ram.base_address();
         core.regs[slot::JUMPS as usize] = self.jumps.as_ptr() as u64;
@@ -79,12 +81,7 @@ impl Translator {
                 core.rip = at(core, self.get(site.block).leads_to[way]);
                 self.next(core)
             }
-            FULL => {
-                let block = self.get(self.sites.find(number).block);
-                core.rip = at(core, block.offset);
-                core.regs[slot::LEFT as usize] += u64::from(block.count);
-                self.next(core)
-            }
+            FULL => self.full(core, self.sites.find(number).block),
             MISSED_FAR if number == NO_SITE => self.next(core),
             INTERPRET => self.interpret(core, number, (word >> 40 & 0xff) as usize),
             MISSED => self.interpret_from(core, self.sites.find(number)),
@@ -92,13 +89,16 @@ impl Translator {
                 let site = self.sites.get(number);
                 // The branch was counted before it faulted. A fault does not retire it.
                 core.regs[slot::BRANCHES as usize] -= u64::from(self.get(site.block).counts);
+                // What is behind the branch in its trace is already counted as left.
+                let block = self.get(site.block);
+                core.regs[slot::LEFT as usize] -= u64::from(block.charged - block.count);
                 self.interpret_from(core, site)
             }
             SECOND => {
                 let block = self.get(self.sites.find(number).block);
                 core.rip = at(core, block.offset);
-                core.regs[slot::LEFT as usize] += u64::from(block.count);
-                core.icount = core.limit - core.regs[slot::LEFT as usize];
+                core.regs[slot::LEFT as usize] += u64::from(block.charged);
+                core.icount = executed(core);
                 Back::Alone
             }
             STOPPED.. => {
@@ -115,8 +115,27 @@ impl Translator {
         }
     }
     fn next(&self, core: &mut Core) -> Back {
-        core.icount = core.limit - core.regs[slot::LEFT as usize];
+        core.icount = executed(core);
         Back::Next
+    }
+    /// Handles a trace that has more instructions than were left. Its first block is translation `id`.
+    fn full(&self, core: &mut Core, id: u32) -> Back {
+        let block = self.get(id);
+        core.regs[slot::LEFT as usize] += u64::from(block.charged);
+        core.icount = executed(core);
+        if core.native.end == core.limit && core.regs[slot::LEFT as usize] >= u64::from(block.count) {
+            // The run stops within the trace, but not within its first block.
+            core.rip = at(core, block.offset).wrapping_add(u64::from(block.len));
+            note_far_page(core);
+            return Back::Interpret {
+                ops_start: block.ops_start,
+                count: block.count,
+                n: 0,
+                named: block.named,
+            };
+        }
+        core.rip = at(core, block.offset);
+        if core.native.end == core.limit { Back::Next } else { Back::Sample }
     }
     fn interpret_from(&self, core: &mut Core, site: Site) -> Back {
         for (guest, host) in site.unsaved() {
@@ -135,14 +154,27 @@ impl Translator {
         Back::Interpret { ops_start: block.ops_start, count: block.count, n, named: block.named }
     }
     /// Sets the state that the interpreter expects within a block: RIP is the address after the block, and the
-    /// instruction count excludes the block's instructions.
+    /// instruction count excludes the block's instructions and those behind it.
     fn leaves(&self, core: &mut Core, id: u32) -> &Translated {
         let block = self.get(id);
-        core.icount = core.limit - core.regs[slot::LEFT as usize] - u64::from(block.count);
+        core.icount = executed(core) - u64::from(block.charged);
         core.rip = at(core, block.offset).wrapping_add(u64::from(block.len));
         note_far_page(core);
         block
     }
+}
+
+/// Sets the number of instructions left until translated code returns, when `icount` instructions are executed.
+#[inline]
+fn leave_at(core: &mut Core, icount: u64) {
+    core.native.end = core.limit.min(icount.saturating_add(core.native.period));
+    core.regs[slot::LEFT as usize] = core.native.end - icount;
+}
+
+/// Returns the instruction count, as far as translated code has counted instructions.
+#[inline(always)]
+fn executed(core: &Core) -> u64 {
+    core.native.end - core.regs[slot::LEFT as usize]
 }
 
 /// Sets [`slot::PAGE_FAR`], the base of distant RIP-relative operands, for handlers. Translated code maintains only
@@ -158,9 +190,10 @@ fn at(core: &Core, offset: u16) -> u64 {
 }
 
 /// Returns the argument of `routines::handlers::handler`: an operation's index in the arena (the array with the
-/// operations of all cached blocks), and the number of operations in its block.
-pub(super) fn handler_word(index: u32, count: usize) -> u64 {
-    u64::from(index) << 8 | count as u64
+/// operations of all cached blocks), and the number of operations from the start of its block to
+/// the end of its trace, which the start of the trace has subtracted from the number of instructions left.
+pub(super) fn handler_word(index: u32, charged: usize) -> u64 {
+    u64::from(index) << 8 | charged as u64
 }
 
 /// Calls the handler of an operation. Returns 0, or the number of the handler's [`Stop`].
@@ -177,7 +210,7 @@ pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
 unsafe fn op(core: &mut Core, word: u64) -> u64 {
     lazy_flags::settle(core);
     note_far_page(core);
-    core.icount = core.limit - core.regs[slot::LEFT as usize] - (word & 0xff);
+    core.icount = executed(core) - (word & 0xff);
     // SAFETY: `native.ops` is the address of the cache's first operation. The word holds the index of an operation that
     // was in the cache when its block was translated. The cache drops operations only together with all translations,
     // and never while translated code runs.
@@ -211,8 +244,8 @@ pub(super) extern "sysv64" fn call_string(core: *mut Core, word: u64) -> u64 {
 unsafe fn string(core: &mut Core, word: u64) -> u64 {
     lazy_flags::settle(core);
     note_far_page(core);
-    let count = word & 0xff;
-    core.icount = core.limit - core.regs[slot::LEFT as usize] - count;
+    let charged = word & 0xff;
+    core.icount = executed(core) - charged;
     // SAFETY: as in `op`.
     let op = unsafe { &*(core.native.ops as *const Op).add((word >> 8) as usize) };
     let behind = op.rip(core).wrapping_add(u64::from(op.len));
@@ -220,7 +253,7 @@ unsafe fn string(core: &mut Core, word: u64) -> u64 {
     match (op.run)(core, op) {
         Ok(()) => 0,
         Err(Stop::Leave) => {
-            core.regs[slot::LEFT as usize] = core.limit - core.icount - count;
+            leave_at(core, core.icount + charged);
             u64::from(core.rip != behind)
         }
         Err(stop) => stop_number(stop),

@@ -34,7 +34,7 @@ impl Emitter<'_> {
         let element = i.code().op_code().memory_size();
         let mut out = *i;
         if (0..i.op_count()).any(|k| is_memory(i, k)) {
-            self.address(&self.source.ops[n]);
+            self.address(&self.ops[n]);
             self.check(i.memory_size().size(), false, n);
             on_r13(&mut out);
         }

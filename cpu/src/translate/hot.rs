@@ -1,8 +1,10 @@
 //! The decision to translate a block, and what the CPU does after translated code returns.
 
 use super::Translator;
-use super::emitter::Expected;
+use super::emitter::{Expected, Part};
 use super::enter::Back;
+use super::recorder::{Recorder, Traces};
+use super::trace::INSTRUCTIONS_MAX;
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent};
 use crate::exit::Exit;
@@ -21,21 +23,27 @@ pub(crate) struct Hot {
     translator: Option<Translator>,
     /// Number of interpreted executions after which the CPU translates a block.
     after: u32,
+    /// Number of instructions between two samples.
+    period: u64,
+    recorder: Recorder,
     /// Number of flushes of the cache ([`Cache::flushes`]) when the translations were made.
     flushes: u64,
 }
 
 impl Hot {
-    pub(crate) fn new(after: u32) -> Hot {
-        Hot { translator: None, after, flushes: 0 }
+    /// Blocks are translated after `after` executions. The period of samples is at least
+    /// the maximum length of a trace, so that each trace can be executed between two samples.
+    pub(crate) fn new(after: u32, traces: Traces) -> Hot {
+        let period = traces.period.max(INSTRUCTIONS_MAX as u64);
+        Hot { translator: None, after, period, recorder: Recorder::new(traces), flushes: 0 }
     }
-    /// Returns the number of blocks translated so far.
-    pub(crate) fn made(&self) -> u64 {
-        self.translator.as_ref().map_or(0, Translator::made)
+    /// Returns the number of translations so far, and how many of them have several blocks.
+    pub(crate) fn made(&self) -> (u64, u64) {
+        self.translator.as_ref().map_or((0, 0), Translator::made)
     }
-    /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first.
-    /// Returns the slot of the next block in `cache`, or the reason why the run loop must take over. `None` means that
-    /// the block must be interpreted. The caller has checked that the run does not stop within the block.
+    /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first, with
+    /// the blocks that usually follow. Returns the slot of the next block in `cache`, or the reason why the run loop must take over. `None` means that
+    /// the block must be interpreted, also because the run stops within the translation. The caller has checked that the run does not stop within the block.
     #[inline]
     pub(crate) fn execute(
         &mut self,
@@ -43,28 +51,37 @@ impl Hot {
         core: &mut Core,
         index: usize,
     ) -> Option<Result<usize, Ended>> {
+        if self.recorder.records() {
+            if self.recorder.follow(cache, index) {
+                return None;
+            }
+            if let Some(slots) = self.recorder.finish(cache) {
+                self.translate(cache, core, &slots);
+            }
+        }
         let block = cache.block(index);
         let id = match block.translated {
             0 if block.heat < self.after => {
                 cache.block_mut(index).heat += 1;
                 return None;
             }
-            0 => self.translate(cache, core, index)?,
+            0 => self.translate(cache, core, &[index])?,
             id => id,
         };
         let translator = self.translator.as_mut()?;
         if !translator.is_ready(id) {
             return None;
         }
+        core.native.period = self.period;
         let back = translator.run(core, id, cache.ops_pointer());
         Some(self.goes_on(cache, core, back))
     }
-    /// Translates a block. Returns `None` if the host does not permit executable memory. Also returns `None` for a
+    /// Translates a block and those that usually follow. Returns `None` if the host does not permit executable memory. Also returns `None` for a
     /// block on two pages if the TLB has no entry that permits execution of the second page, or if that page is not
     /// marked as a source of decoded code.
     #[cold]
     #[inline(never)]
-    fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {
+    fn translate(&mut self, cache: &mut Cache, core: &Core, slots: &[usize]) -> Option<u32> {
         if self.translator.is_none() {
             let wanted_max = self.after.saturating_mul(WANTED_FACTOR);
             self.translator = Translator::new(core.mem.tlb.mask(), wanted_max);
@@ -77,12 +94,15 @@ impl Hot {
         if self.flushes != cache.flushes() {
             self.flushes = cache.flushes();
             translator.clear();
+            self.recorder.clear();
         }
         if !translator.has_room() {
             // Full: drop all translations.
             translator.clear();
+            self.recorder.clear();
             cache.forget_translations();
         }
+        let index = *slots.first()?;
         let block = cache.block(index);
         let second = if block.straddles() {
             let page = (core.rip | 0xfff).wrapping_add(1);
@@ -90,19 +110,26 @@ impl Hot {
         } else {
             None
         };
-        let expected = Expected {
-            named: cache.named(index),
-            second,
-            next: cache.successor(block),
-            counts: core.branches && cache.ops(block).last().is_some_and(Op::is_conditional),
+        let part = |&slot: &usize| {
+            let block = cache.block(slot);
+            let ops = cache.ops(block);
+            let expected = Expected {
+                named: cache.named(slot),
+                second,
+                next: cache.successor(block).map(|slot| cache.block(slot).place()),
+                counts: core.branches && ops.last().is_some_and(Op::is_conditional),
+            };
+            let (bytes, ops_start, place) = (cache.bytes(block), block.ops_start(), block.place());
+            Part { bytes, ops, ops_start, place, expected }
         };
-        let id = translator.translate(block, cache.ops(block), cache.bytes(block), cache.model(), expected);
+        let parts: Vec<Part<'_>> = slots.iter().map(part).collect();
+        let id = translator.translate(&parts, cache.model());
         cache.block_mut(index).translated = id;
         Some(id)
     }
     fn goes_on(&mut self, cache: &mut Cache, core: &mut Core, back: Back) -> Result<usize, Ended> {
         match back {
-            Back::Next => {
+            Back::Next | Back::Sample => {
                 if core.icount == core.limit {
                     return Err(Ended::Check);
                 }
@@ -112,6 +139,12 @@ impl Hot {
                     && let Some(translator) = &mut self.translator
                 {
                     translator.follows(block.place(), block.translated);
+                }
+                if back == Back::Sample {
+                    self.recorder.sample(cache.block(next).place());
+                    if let Some(translator) = &mut self.translator {
+                        translator.sampled();
+                    }
                 }
                 Ok(next)
             }

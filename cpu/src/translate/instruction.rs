@@ -20,7 +20,7 @@ impl Emitter<'_> {
     /// Emits an instruction that the host executes re-encoded on other registers. It must have explicit operands only;
     /// CMPXCHG, which also uses the accumulator, is the exception.
     pub(super) fn plain(&mut self, i: &Instruction, n: usize) {
-        let op = &self.source.ops[n];
+        let op = &self.ops[n];
         let memory = (0..i.op_count()).find(|&k| is_memory(i, k));
         let only_reads = matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
         if i.mnemonic() == Mnemonic::Lea {
@@ -227,8 +227,8 @@ impl Emitter<'_> {
     pub(super) fn call(&mut self, n: usize, routine: u64) {
         self.registers.save(self.asm);
         self.registers.forget();
-        let index = self.source.ops_start + n as u32;
-        self.asm.set(R11, handler_word(index, self.source.ops.len()));
+        let index = self.block().ops_start + (n - self.first) as u32;
+        self.asm.set(R11, handler_word(index, self.charged));
         self.asm.call_to(routine);
         self.site(n);
         self.in_host = InHost::Nothing;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// State of a place: translated, or awaited by jumps.
 #[derive(Debug)]
-enum There {
+pub(super) enum There {
     /// Address of the place's translation.
     Code(u64),
     /// The place has no translation yet. Addresses of the displacements of jumps that must lead to the place.
@@ -36,13 +36,9 @@ impl Links {
             _ => None,
         }
     }
-    /// Records the translation of the block at a place. Returns the addresses of the displacements of jumps that waited
-    /// for it.
-    pub(super) fn is_at(&mut self, place: u64, code: u64) -> Vec<u64> {
-        match self.0.insert(place, There::Code(code)) {
-            Some(There::Wanted(jumps)) => jumps,
-            _ => Vec::new(),
-        }
+    /// Records the translation of the block at a place. Returns the place's state before.
+    pub(super) fn is_at(&mut self, place: u64, code: u64) -> Option<There> {
+        self.0.insert(place, There::Code(code))
     }
     /// Records that the jump whose displacement is at `at` waits for a translation of the block at `place`.
     pub(super) fn wants(&mut self, place: u64, at: u64) {

@@ -7,7 +7,6 @@
 use super::asm::{Alu, NOT_EQUAL, R10, R11, R13};
 use super::emitter::{Emitter, InHost, SlowPath};
 use super::routines::{Access, entry};
-use super::sites::Site;
 use crate::mem::tlb;
 
 impl Emitter<'_> {
@@ -30,7 +29,7 @@ impl Emitter<'_> {
         self.asm.jump_if(NOT_EQUAL, here);
         self.asm.alu_memory(Alu::Add, R13, R11, tlb::ADDEND as i32);
         self.asm.bind(back);
-        let site = Site::new(self.source.id, n, self.registers);
+        let site = self.site_before(n);
         self.slow_paths.push(SlowPath { here, back, access, site });
         self.in_host = InHost::Nothing;
     }

@@ -5,11 +5,15 @@
 //! that the host can use large pages: code that is scattered over small pages causes misses in the host's TLB.
 //!
 //! **Invariant.** This crate emitted all bytes from the start up to `used`. Until [`CodeMemory::clear`], only the
-//! targets of jumps in them change ([`CodeMemory::link`]). Neither `clear` nor `publish` is called while translated
+//! targets of jumps in them and first instructions of translations change ([`CodeMemory::link`],
+//! [`CodeMemory::redirect`]). Neither `clear` nor `publish` is called while translated
 //! code runs.
 #![allow(unsafe_code)]
 
 use memmap2::{Advice, MmapMut};
+
+/// Length of a direct jump in bytes. The first instruction of a translation is at least as long.
+pub(super) const REDIRECT_BYTES: usize = 5;
 
 /// Memory for code that the host executes.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub(super) struct CodeMemory {
     waiting: Vec<u8>,
     /// Offsets of jump displacements in published code, each with its new value.
     patches: Vec<(usize, [u8; 4])>,
+    /// Offsets of translations in published code, each with the jump that replaces its first bytes.
+    redirects: Vec<(usize, [u8; REDIRECT_BYTES])>,
 }
 
 impl CodeMemory {
@@ -31,7 +37,8 @@ impl CodeMemory {
         let map = MmapMut::map_anon(bytes).ok()?;
         // Failure is harmless: code without large pages is only slower.
         let _ = map.advise(Advice::HugePage);
-        let mut memory = CodeMemory { map, used: 0, waiting: Vec::new(), patches: Vec::new() };
+        let mut memory =
+            CodeMemory { map, used: 0, waiting: Vec::new(), patches: Vec::new(), redirects: Vec::new() };
         memory.protect(libc::PROT_READ | libc::PROT_EXEC).then_some(memory)
     }
     /// Returns the number of bytes that are free for code.
@@ -65,6 +72,18 @@ impl CodeMemory {
             None => self.patches.push((at, bytes)),
         }
     }
+    /// Replaces the first instruction of the translation at `at` by a jump to the translation `to`. Takes effect at the
+    /// next publication.
+    pub(super) fn redirect(&mut self, at: u64, to: u64) {
+        let distance = to.wrapping_sub(at + REDIRECT_BYTES as u64) as i32;
+        let mut jump = [0xe9; REDIRECT_BYTES];
+        jump[1..].copy_from_slice(&distance.to_le_bytes());
+        let at = (at - self.base()) as usize;
+        match at.checked_sub(self.used) {
+            Some(at) => self.waiting[at..at + jump.len()].copy_from_slice(&jump),
+            None => self.redirects.push((at, jump)),
+        }
+    }
     /// Makes all code executable.
     ///
     /// # Panics
@@ -81,6 +100,9 @@ impl CodeMemory {
         for (at, bytes) in self.patches.drain(..) {
             self.map[at..at + bytes.len()].copy_from_slice(&bytes);
         }
+        for (at, jump) in self.redirects.drain(..) {
+            self.map[at..at + jump.len()].copy_from_slice(&jump);
+        }
         assert!(
             self.protect(libc::PROT_READ | libc::PROT_EXEC),
             "the host does not allow code to be executed"
@@ -91,6 +113,7 @@ impl CodeMemory {
         self.used = keep;
         self.waiting.clear();
         self.patches.clear();
+        self.redirects.clear();
     }
     /// Returns the number of bytes of published and unpublished code.
     pub(super) fn used(&self) -> usize {

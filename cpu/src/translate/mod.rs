@@ -23,7 +23,8 @@
 //!   translation of one instruction, of multiplications and other arithmetic, of bit tests and rotations, of a run of
 //!   pushes or pops, of BMI1, BMI2 and LZCNT, of SSE, of VEX instructions on vectors, and of fused multiply-add
 //! - [`ends`]: translation of the branch or jump that ends a block
-//! - [`block`]: translation of a whole block
+//! - [`trace`] and [`recorder`]: the blocks that are translated together, and their choice by samples
+//! - [`block`]: translation of all blocks of a trace
 //! - [`hot`]: the decision to translate a block, and what the CPU does after translated code returns
 //!
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
@@ -83,36 +84,39 @@ mod lookups;
 mod memory;
 mod operands;
 mod partial;
+mod recorder;
 mod registers;
 mod routines;
 mod sites;
 mod stack;
+mod trace;
 mod vectors;
 mod xmm;
 
 use bytemuck::Zeroable;
 
-use crate::decode::cache::Block;
 use crate::model::CpuModel;
-use crate::op::Op;
 use crate::zeroed::Zeroed;
 use block::Translation;
-use emitter::{Expected, Places, Source};
-use links::Links;
+use emitter::{Part, Places, Source};
+use links::{Links, There};
 use memory::CodeMemory;
 use routines::Routines;
 use sites::Sites;
 
 pub(crate) use hot::Hot;
+pub use recorder::Traces;
 
 /// Size of the memory for translated code, in bytes.
 const CODE_BYTES: usize = 64 << 20;
-/// Maximum size of one block's translation, in bytes.
-const BLOCK_BYTES_MAX: usize = 64 << 10;
+/// Maximum size of one trace's translation, in bytes.
+const TRACE_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of translations.
 const BLOCKS_MAX: usize = 1 << 18;
 /// Index mask of the jump table.
 const JUMP_MASK: usize = (1 << 18) - 1;
+/// Number of missed lookups that a sample counts as.
+const SAMPLE_WEIGHT: u32 = 8;
 /// Binary logarithm of the size of a [`Jump`] in bytes.
 const JUMP_SHIFT: u8 = 4;
 
@@ -166,12 +170,15 @@ fn jump_slot(place: u64) -> usize {
     (place as usize ^ place as usize >> 12) & JUMP_MASK
 }
 
-/// A translated block.
+/// A translated block. A block that is not the first of its trace has no translation that other code can enter.
 #[derive(Debug, Clone, Copy)]
 struct Translated {
     code: u64,
     ops_start: u32,
     count: u16,
+    /// Number of instructions from the start of the block to the end of its trace. The start of the trace subtracts
+    /// the instructions of all of its blocks from the number of instructions left.
+    charged: u16,
     len: u16,
     /// Offset of the block within its page.
     offset: u16,
@@ -209,6 +216,8 @@ struct Translator {
     filled: Vec<u32>,
     translation: Translation,
     made: u64,
+    /// Number of translations of several blocks.
+    traces: u64,
     /// Number of times that all translations were dropped, plus one.
     generation: u64,
 }
@@ -238,16 +247,17 @@ impl Translator {
             filled: Vec::new(),
             translation: Translation::default(),
             made: 0,
+            traces: 0,
             generation: 1,
         })
     }
-    /// Returns the number of blocks translated so far.
-    fn made(&self) -> u64 {
-        self.made
+    /// Returns the number of translations so far, and how many of them have several blocks.
+    fn made(&self) -> (u64, u64) {
+        (self.made, self.traces)
     }
-    /// True if there is room for one more block.
+    /// True if there is room for one more trace.
     fn has_room(&self) -> bool {
-        self.memory.room() >= BLOCK_BYTES_MAX && self.blocks.len() < BLOCKS_MAX
+        self.memory.room() >= TRACE_BYTES_MAX && self.blocks.len() + trace::INSTRUCTIONS_MAX < BLOCKS_MAX
     }
     /// True if there is no translation and no part of one. A panic during a translation can leave sites and code
     /// behind.
@@ -272,19 +282,12 @@ impl Translator {
             self.jumps[jump_slot(0)] = NOWHERE;
         }
     }
-    /// Translates a block and returns the translation's number, which is not 0. The caller ensures that there is room.
-    fn translate(
-        &mut self,
-        block: &Block,
-        ops: &[Op],
-        bytes: &[u8],
-        model: CpuModel,
-        expected: Expected,
-    ) -> u32 {
+    /// Translates a trace and returns the number of its first block's translation, which is not 0. The caller ensures
+    /// that there is room.
+    fn translate(&mut self, parts: &[Part<'_>], model: CpuModel) -> u32 {
         let id = self.blocks.len() as u32 + 1;
-        let place = block.place();
-        let named = expected.named;
-        let source = Source { bytes, model, ops, ops_start: block.ops_start(), id, place, expected };
+        let place = parts[0].place;
+        let source = Source { model, id, parts };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),
@@ -293,28 +296,39 @@ impl Translator {
             tlb_mask: self.tlb_mask,
         };
         let emitted = self.translation.translate(&source, &places, &mut self.sites);
-        debug_assert!(emitted.code.len() <= BLOCK_BYTES_MAX);
+        debug_assert!(emitted.code.len() <= TRACE_BYTES_MAX);
         let ways = emitted.ways;
         let code = self.memory.put(emitted.code);
-        for jump in self.links.is_at(place, code) {
-            self.memory.link(jump, code);
+        match self.links.is_at(place, code) {
+            Some(There::Wanted(jumps)) => jumps.into_iter().for_each(|jump| self.memory.link(jump, code)),
+            // Jumps to the block's own translation go on to the trace.
+            Some(There::Code(old)) => self.memory.redirect(old, code),
+            None => {}
         }
-        for way in ways.into_iter().flatten() {
+        let mut charged: usize = parts.iter().map(|part| part.ops.len()).sum();
+        for part in parts {
+            self.blocks.push(Translated {
+                code,
+                ops_start: part.ops_start,
+                count: part.ops.len() as u16,
+                charged: charged as u16,
+                len: part.ops.iter().map(|op| u16::from(op.len)).sum(),
+                offset: (part.place & 0xfff) as u16,
+                named: part.expected.named,
+                counts: part.expected.counts,
+                leads_to: [0; 2],
+            });
+            charged -= part.ops.len();
+        }
+        for way in ways {
+            let block = &mut self.blocks[id as usize - 1 + way.part];
+            block.leads_to[way.number] = (way.place & 0xfff) as u16;
             if let Some((jump, _)) = way.open {
                 self.links.wants(way.place, jump);
             }
         }
-        self.blocks.push(Translated {
-            code,
-            ops_start: block.ops_start(),
-            count: block.count,
-            len: block.len,
-            offset: (place & 0xfff) as u16,
-            named,
-            counts: expected.counts,
-            leads_to: ways.map(|way| way.map_or(0, |way| (way.place & 0xfff) as u16)),
-        });
         self.made += 1;
+        self.traces += u64::from(parts.len() > 1);
         id
     }
     /// True if a translation is published, so that it can be executed.
@@ -322,10 +336,21 @@ impl Translator {
     fn is_ready(&mut self, id: u32) -> bool {
         id <= self.published || self.is_ready_now()
     }
+    /// Counts a sample of translated code. Traces replace the code of blocks that are found without a lookup, so samples
+    /// lead to their publication.
+    fn sampled(&mut self) {
+        if (self.published as usize) < self.blocks.len() {
+            self.want(SAMPLE_WEIGHT);
+        }
+    }
     #[cold]
     #[inline(never)]
     fn is_ready_now(&mut self) -> bool {
-        self.wanted += 1;
+        self.want(1)
+    }
+    /// Adds to the number of lookups that missed. Returns true if this leads to publication.
+    fn want(&mut self, weight: u32) -> bool {
+        self.wanted += weight;
         let ready = self.wanted >= self.wanted_max;
         if ready {
             self.memory.publish();

@@ -64,7 +64,7 @@ impl Emitter<'_> {
             out.set_op1_register(named(number, bytes));
         }
         if is_memory(i, 0) {
-            self.address(&self.source.ops[n]);
+            self.address(&self.ops[n]);
             if let Some(number) = number {
                 self.step_to_bit(bytes, number);
             }

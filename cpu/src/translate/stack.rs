@@ -15,11 +15,11 @@ use crate::op::operand::{gpr, is_gpr, is_immediate};
 const STACK_WORDS_MAX: usize = 8;
 
 impl Emitter<'_> {
-    /// Emits a run of pushes or pops from instruction `n` on. Returns the number of instructions, or 0 if there are
-    /// fewer than two.
-    pub(super) fn stack_run(&mut self, n: usize) -> usize {
+    /// Emits a run of pushes or pops from instruction `n` on. The run ends with instruction `last` at the latest. Returns
+    /// the number of instructions, or 0 if there are fewer than two.
+    pub(super) fn stack_run(&mut self, n: usize, last: usize) -> usize {
         let run = |belongs: fn(&Instruction) -> bool| {
-            self.instructions[n..].iter().take(STACK_WORDS_MAX).take_while(|i| belongs(i)).count()
+            self.instructions[n..=last].iter().take(STACK_WORDS_MAX).take_while(|i| belongs(i)).count()
         };
         match (run(is_push), run(is_pop)) {
             (words @ 2.., _) => self.pushes(n, words),

@@ -129,7 +129,7 @@ impl Emitter<'_> {
         }
         let memory = (0..i.op_count()).find(|&k| is_memory(i, k));
         if let Some(k) = memory {
-            self.address(&self.source.ops[n]);
+            self.address(&self.ops[n]);
             let size = i.memory_size().size();
             if size == 16 && !is_unaligned(i.mnemonic()) {
                 self.check_aligned(size, k == 0, n);

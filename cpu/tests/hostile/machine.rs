@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use everett_cpu::{
-    CacheConfig, Code, Cpu, CpuModel, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint,
+    CacheConfig, Code, Cpu, CpuModel, CpuState, Edge, Exit, Ram, Traces, TscAnchor, Until, Watchpoint,
 };
 
 use crate::crash;
@@ -89,6 +89,8 @@ pub(crate) struct Trace {
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) ram: Vec<u8>,
     pub(crate) translated: u64,
+    /// Number of traces, i.e. of several blocks translated together.
+    pub(crate) traces: u64,
 }
 
 /// Returns the code cache that all programs with these settings share.
@@ -122,6 +124,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         tlb_entries: way.tlb,
         block_entries: way.blocks,
         translate_after: way.after,
+        traces: Traces::EAGER,
         // `edges` and `branches` are each on for half of all programs.
         edges: p.seed.count_ones() % 2 == 1,
         branches: p.seed % 2 == 1,
@@ -149,6 +152,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
     }
     let snapshots = drive(&mut cpu, p, memory, way, &all, &mut rng);
     let translated = cpu.blocks_translated() - translated_before;
+    let traces = cpu.traces_translated();
     drop(cpu);
     assert!(
         memory.intact(),
@@ -156,7 +160,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         p.seed,
         way.name
     );
-    Trace { snapshots, ram: memory.bytes().to_vec(), translated }
+    Trace { snapshots, ram: memory.bytes().to_vec(), translated, traces }
 }
 
 fn drive(

@@ -138,7 +138,7 @@ fn translated_code_does_what_the_interpreter_does() {
     let programs = number("EVERETT_HOSTILE_PROGRAMS").unwrap_or(PROGRAMS);
     let memory = Guarded::new();
     let (mut instructions, mut lived) = (0, 0);
-    let mut translated = [0; WAYS.len()];
+    let (mut translated, mut traces) = ([0; WAYS.len()], 0);
     let with_vectors = (first..first + programs / VECTORS_EACH).map(|seed| seed | VECTORS);
     let extended = with_vectors.clone().map(|seed| seed | EXTENDED);
     for seed in RARE.into_iter().chain(first..first + programs).chain(with_vectors).chain(extended) {
@@ -151,6 +151,7 @@ fn translated_code_does_what_the_interpreter_does() {
                 panic!("{}", disagreement(&p, &memory, way).unwrap_or_default());
             }
             *translated += trace.translated;
+            traces += if way.shared { 0 } else { trace.traces };
         }
         let state = &oracle.snapshots[oracle.snapshots.len() - 1].state;
         instructions += state.icount - p.state.icount;
@@ -158,7 +159,8 @@ fn translated_code_does_what_the_interpreter_does() {
     }
     crash::ends();
     println!(
-        "{programs} programs: {instructions} instructions, {lived} ran to the limit, blocks translated: {translated:?}"
+        "{programs} programs: {instructions} instructions, {lived} ran to the limit, blocks translated: {translated:?}, \
+         traces: {traces}"
     );
     // The test is useful only if most programs run to their limit and their blocks are translated.
     assert!(instructions > programs * INSTRUCTIONS_MAX / 2 && lived > programs / 2);

@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 
 use everett_cpu::{
-    CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, Request, TscAnchor, Until, Watchpoint, WatchpointHit,
+    CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, Request, Traces, TscAnchor, Until, Watchpoint,
+    WatchpointHit,
 };
 
 use super::image::{CODE, DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
@@ -87,10 +88,15 @@ struct Way {
     breakpoints: usize,
 }
 
-pub(crate) const ORDINARY: CacheConfig =
-    CacheConfig { tlb_entries: 256, block_entries: 1024, translate_after: None, edges: true, branches: true };
-pub(crate) const TINY: CacheConfig =
-    CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None, edges: true, branches: true };
+pub(crate) const ORDINARY: CacheConfig = CacheConfig {
+    tlb_entries: 256,
+    block_entries: 1024,
+    translate_after: None,
+    traces: Traces::EAGER,
+    edges: true,
+    branches: true,
+};
+pub(crate) const TINY: CacheConfig = CacheConfig { tlb_entries: 2, block_entries: 2, ..ORDINARY };
 pub(crate) const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
 /// Translations without the code that records edges and counts branches.
@@ -111,11 +117,13 @@ const PLAIN: Way = Way {
     breakpoints: 0,
 };
 
-const WAYS: [Way; 17] = [
+const WAYS: [Way; 18] = [
     PLAIN,
     Way { name: "translated", caches: TRANSLATED, ..PLAIN },
     Way { name: "translated, no edges", caches: TRANSLATED_PLAIN, ..PLAIN },
     Way { name: "translated, no edges, pieces", caches: TRANSLATED_PLAIN, piece: 13, ..PLAIN },
+    // Long enough for samples, by which blocks are chosen that are translated together.
+    Way { name: "translated, no edges, long pieces", caches: TRANSLATED_PLAIN, piece: 300, ..PLAIN },
     Way { name: "translated late", caches: TRANSLATED_LATE, ..PLAIN },
     Way { name: "translated, tiny caches", caches: TRANSLATED_TINY, ..PLAIN },
     Way { name: "translated, pieces", caches: TRANSLATED, piece: 7, flush: true, ..PLAIN },
@@ -252,7 +260,7 @@ pub(crate) fn check(guest: &Guest) -> Outcome {
 /// frequent stops.
 pub(crate) fn check_translated(guest: &Guest) -> Outcome {
     let first = run(guest, PLAIN);
-    for way in &WAYS[1..6] {
+    for way in &WAYS[1..7] {
         compare(&first, &run(guest, *way), way.name);
     }
     first
@@ -262,10 +270,18 @@ pub(crate) fn check_translated(guest: &Guest) -> Outcome {
 /// translated again, would take minutes.
 pub(crate) fn check_translated_whole(guest: &Guest) -> Outcome {
     let first = run(guest, PLAIN);
-    for way in WAYS[1..6].iter().filter(|way| way.piece == WHOLE) {
+    for way in WAYS[1..7].iter().filter(|way| way.piece == WHOLE) {
         compare(&first, &run(guest, *way), way.name);
     }
     first
+}
+
+/// Returns the number of traces, i.e. of several blocks translated together, in a run of the guest.
+pub(crate) fn traces(guest: &Guest) -> u64 {
+    let mut memory = Memory::new(&guest.ram);
+    let mut cpu = cpu(&mut memory, TRANSLATED_PLAIN, guest, &guest.state);
+    assert_eq!(cpu.run(Until { icount: guest.instructions_max, ..Until::default() }), Exit::Halt);
+    cpu.traces_translated()
 }
 
 /// Runs the guest in the first way only, for tests with thousands of guests.

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use everett_cpu::state::{Segment, TableRegister, seg, xcr0};
-use everett_cpu::{CacheConfig, Code, Cpu, CpuModel, CpuState, Exit, Ram, Until};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuModel, CpuState, Exit, Ram, Traces, Until};
 
 use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
 use crate::state::{End, Outcome, RSP, State};
@@ -64,6 +64,7 @@ impl Guest {
             tlb_entries: 64,
             block_entries: 256,
             translate_after: None,
+            traces: Traces::EAGER,
             edges: false,
             branches: false,
         };

@@ -1,7 +1,7 @@
 //! Runs of a guest of random bytes (a "soup") in one of several ways.
 #![allow(unsafe_code)]
 
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, Traces, TscAnchor, Until};
 
 use crate::ground::answer;
 use crate::rng::Rng;
@@ -72,6 +72,7 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
         tlb_entries: entries,
         block_entries: entries,
         translate_after,
+        traces: Traces::EAGER,
         edges: true,
         branches: true,
     };

@@ -2,7 +2,7 @@
 //! ends if its guest makes no progress.
 
 use everett_assembler::*;
-use everett_cpu::{CacheConfig, Watchpoint};
+use everett_cpu::{CacheConfig, Traces, Watchpoint};
 use everett_snapshot::Pool;
 use everett_vmm::clock::{BRANCH_INSTRUCTIONS, EXIT_INSTRUCTIONS};
 use everett_vmm::engine::any::AnyEngine;
@@ -51,6 +51,7 @@ const CACHES: CacheConfig = CacheConfig {
     tlb_entries: 256,
     block_entries: 1024,
     translate_after: Some(2),
+    traces: Traces::EAGER,
     edges: false,
     branches: false,
 };

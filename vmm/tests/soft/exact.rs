@@ -1,7 +1,7 @@
 //! The trail of a guest does not depend on the sizes of caches, on stops, or on observers.
 
 use everett_assembler::*;
-use everett_cpu::CacheConfig;
+use everett_cpu::{CacheConfig, Traces};
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::layout::{PAGE, PAGE_TABLES};
 use everett_vmm::{Trail, Until};
@@ -55,6 +55,7 @@ fn caches_are_invisible() {
             tlb_entries: 64,
             block_entries: 1 << 12,
             translate_after: Some(0),
+            traces: Traces::EAGER,
             edges: true,
             branches: true,
         },
@@ -62,6 +63,7 @@ fn caches_are_invisible() {
             tlb_entries: 1024,
             block_entries: 16,
             translate_after: Some(1),
+            traces: Traces::EAGER,
             edges: false,
             branches: false,
         },
@@ -69,6 +71,7 @@ fn caches_are_invisible() {
             tlb_entries: 16,
             block_entries: 1 << 16,
             translate_after: None,
+            traces: Traces::EAGER,
             edges: false,
             branches: false,
         },

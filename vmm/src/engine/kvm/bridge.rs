@@ -3,7 +3,7 @@
 //! Each instruction starts with empty CPU caches, because KVM writes guest memory without notice.
 #![allow(unsafe_code)]
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, Until};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, Traces, Until};
 
 use crate::engine::TscAnchor;
 use crate::engine::counting::INSTRUCTIONS_MAX;
@@ -15,6 +15,7 @@ const CACHES: CacheConfig = CacheConfig {
     tlb_entries: 256,
     block_entries: 1 << 12,
     translate_after: None,
+    traces: Traces::EAGER,
     edges: false,
     branches: true,
 };

@@ -1,0 +1,51 @@
+//! Traces: blocks that are translated together, because the guest usually executes one after the other.
+//!
+//! Blocks are short: three or four instructions in servers. Translated as one trace, several blocks share the check of
+//! the instruction limit, and guest registers stay in host registers from one block to the next. All blocks of a trace
+//! are on one page.
+
+use iced_x86::{Decoder, Mnemonic};
+
+use super::ends::{in_page, is_direct};
+use crate::decode::cache::{Block, Cache};
+use crate::decode::lower::lower;
+use crate::op::Kind;
+
+/// Maximum number of instructions of a trace. The signed byte that translated code subtracts from the number of
+/// instructions left must hold it.
+pub(super) const INSTRUCTIONS_MAX: usize = 96;
+
+/// True if the block in slot `index` can be the first of a trace.
+pub(super) fn can_begin(cache: &Cache, index: usize) -> bool {
+    // Recorded edges name each block, which translated code does only at the start of a translation.
+    cache.block(index).is_whole() && cache.named(index) == 0
+}
+
+/// True if a trace can go on with the block in slot `next` after the block that was in slot `last` and is at `place`.
+pub(super) fn goes_on(cache: &Cache, (last, place): (usize, u64), next: usize) -> bool {
+    let (last, next) = (cache.block(last), cache.block(next));
+    // Another block may have taken the last block's slot.
+    next.is_whole() && last.place() == place && leads_to(cache, last, next.place())
+}
+
+/// True if a direct jump, or the mere end of block `from`, leads to `place`, which must be on the same page.
+fn leads_to(cache: &Cache, from: &Block, place: u64) -> bool {
+    let Some(op) = cache.ops(from).last() else { return false };
+    let bytes = &cache.bytes(from)[usize::from(from.len) - usize::from(op.len)..];
+    let model = cache.model();
+    let i = Decoder::with_ip(64, bytes, u64::from(op.off), model.decoder_options()).decode();
+    let page = from.place() & !0xfff;
+    let leads = |offset: i32| in_page(offset) && place == page | offset as u64;
+    let after = i32::from(op.off) + i32::from(op.len);
+    if lower(&i, model).1 == Kind::Straight {
+        return leads(after);
+    }
+    if !is_direct(&i) {
+        return false;
+    }
+    match i.mnemonic() {
+        Mnemonic::Jmp => leads(op.disp),
+        _ if i.is_jcc_short_or_near() => leads(op.disp) || leads(after),
+        _ => false,
+    }
+}
