@@ -8,9 +8,8 @@
 //! Two different sets collide by chance with probability 2^-512. An attacker who chooses the pages of a guest could in
 //! principle construct two states with the same hash, but would gain nothing by it.
 
-use std::collections::BTreeMap;
-
 use everett_snapshot::PageHash;
+use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 
 use super::Digest;
@@ -30,13 +29,19 @@ impl LeafSum {
         sum
     }
     pub(crate) fn add(&mut self, index: u64, hash: PageHash) {
-        for (lane, term) in self.0.iter_mut().zip(term(index, hash)) {
-            *lane = lane.wrapping_add(term);
-        }
+        self.add_term(&term(index, hash));
     }
     pub(crate) fn remove(&mut self, index: u64, hash: PageHash) {
-        for (lane, term) in self.0.iter_mut().zip(term(index, hash)) {
-            *lane = lane.wrapping_sub(term);
+        self.remove_term(&term(index, hash));
+    }
+    fn add_term(&mut self, term: &Term) {
+        for (lane, term) in self.0.iter_mut().zip(term) {
+            *lane = lane.wrapping_add(*term);
+        }
+    }
+    fn remove_term(&mut self, term: &Term) {
+        for (lane, term) in self.0.iter_mut().zip(term) {
+            *lane = lane.wrapping_sub(*term);
         }
     }
     /// Returns the sum as a [`Digest`].
@@ -49,10 +54,16 @@ impl LeafSum {
     }
 }
 
-/// Returns the term that one leaf contributes.
-fn term(index: u64, hash: PageHash) -> [u64; LANES] {
+/// Number that one leaf contributes to a sum.
+type Term = [u64; LANES];
+
+/// Returns the term that one leaf contributes: the first 64 bytes of the BLAKE3 hash of its number and hash.
+fn term(index: u64, hash: PageHash) -> Term {
+    let mut content = [0; 8 + 32];
+    content[..8].copy_from_slice(&index.to_le_bytes());
+    content[8..].copy_from_slice(&hash.0);
     let mut bytes = [0; 8 * LANES];
-    blake3::Hasher::new().update(&index.to_le_bytes()).update(&hash.0).finalize_xof().fill(&mut bytes);
+    blake3::Hasher::new().update(&content).finalize_xof().fill(&mut bytes);
     std::array::from_fn(|lane| u64::from_le_bytes(std::array::from_fn(|i| bytes[8 * lane + i])))
 }
 
@@ -61,22 +72,65 @@ fn term(index: u64, hash: PageHash) -> [u64; LANES] {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leaves {
     sum: LeafSum,
-    recent: BTreeMap<u64, Option<PageHash>>,
+    /// Leaves that were set since the last moment. Nothing iterates over the table, so its order cannot affect results.
+    recent: HashTable<Recent>,
+}
+
+/// A leaf that was set since the last moment.
+#[derive(Debug, Clone)]
+struct Recent {
+    index: u64,
+    /// Hash of the leaf's content and the leaf's term, or `None` if the leaf is absent.
+    leaf: Option<(PageHash, Term)>,
+}
+
+impl Recent {
+    /// Returns the hash of a leaf's number for the table, which takes the position from the lower bits and a tag from
+    /// the seven upper bits.
+    fn place(index: u64) -> u64 {
+        let product = u128::from(index) * 0x9e37_79b9_7f4a_7c15;
+        product as u64 ^ (product >> 64) as u64
+    }
 }
 
 impl Leaves {
-    /// Sets the content hash of a leaf; `None` means absent. `stored` is the leaf's hash in the last moment's image.
-    pub(crate) fn set(&mut self, index: u64, leaf: Option<PageHash>, stored: Option<PageHash>) {
-        let before = self.recent.insert(index, leaf).unwrap_or(stored);
-        if before != leaf {
-            before.into_iter().for_each(|hash| self.sum.remove(index, hash));
-            leaf.into_iter().for_each(|hash| self.sum.add(index, hash));
+    /// Sets the content hash of a leaf; `None` means absent. `stored` returns the leaf's hash in the last moment's image.
+    pub(crate) fn set(
+        &mut self,
+        index: u64,
+        leaf: Option<PageHash>,
+        stored: impl FnOnce() -> Option<PageHash>,
+    ) {
+        let with_term = |hash| (hash, term(index, hash));
+        let known = self.recent.find_mut(Recent::place(index), |recent| recent.index == index);
+        let before = match &known {
+            Some(recent) => recent.leaf,
+            None => stored().map(with_term),
+        };
+        let now = match before {
+            Some((hash, _)) if leaf == Some(hash) => before,
+            _ => leaf.map(with_term),
+        };
+        if let Some((_, term)) = &before {
+            self.sum.remove_term(term);
+        }
+        if let Some((_, term)) = &now {
+            self.sum.add_term(term);
+        }
+        match known {
+            Some(recent) => recent.leaf = now,
+            None => {
+                let recent = Recent { index, leaf: now };
+                let place = |recent: &Recent| Recent::place(recent.index);
+                self.recent.insert_unique(place(&recent), recent, place);
+            }
         }
     }
     /// Returns the hash that the leaf was set to since the last moment. The outer `None` means that it was not set
     /// since then.
     pub(crate) fn recent(&self, index: u64) -> Option<Option<PageHash>> {
-        self.recent.get(&index).copied()
+        let recent = self.recent.find(Recent::place(index), |recent| recent.index == index)?;
+        Some(recent.leaf.map(|(hash, _)| hash))
     }
     /// Records that a moment with this sum was taken or restored. The moment's image contains the hashes of all leaves.
     pub(crate) fn moment(&mut self, sum: LeafSum) {
@@ -90,6 +144,8 @@ impl Leaves {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -105,7 +161,7 @@ mod tests {
             let mut kept = None;
             for (index, leaf, act) in steps {
                 let leaf = leaf.map(|byte| PageHash([byte; 32]));
-                leaves.set(index, leaf, image.get(&index).copied());
+                leaves.set(index, leaf, || image.get(&index).copied());
                 match leaf {
                     Some(hash) => { oracle.insert(index, hash); }
                     None => { oracle.remove(&index); }
@@ -126,10 +182,10 @@ mod tests {
             }
             let mut fresh = Leaves::default();
             for (&index, &hash) in &oracle {
-                fresh.set(index, Some(hash), None);
+                fresh.set(index, Some(hash), || None);
             }
             prop_assert_eq!(leaves.sum(), fresh.sum());
-            fresh.set(1999, Some(PageHash([9; 32])), None);
+            fresh.set(1999, Some(PageHash([9; 32])), || None);
             prop_assert_ne!(leaves.sum().digest(), fresh.sum().digest());
         }
     }

@@ -140,7 +140,7 @@ impl Content {
                 Some(None) => Some(*HASH_OF_ZEROES),
                 None => self.stored.get(block).map(hash),
             };
-            self.leaves.set(block, hash_now, self.stored.get(block).map(hash));
+            self.leaves.set(block, hash_now, || self.stored.get(block).map(hash));
         }
     }
 

@@ -8,7 +8,7 @@
 //!   how far they have executed this instruction.
 
 use everett_cpu::{CpuModel, CpuState};
-use everett_snapshot::PageHash;
+use everett_snapshot::{PageBytes, PageHash};
 
 use super::{End, Machine};
 use crate::clock::ClockMode;
@@ -19,6 +19,9 @@ use crate::engine::Engine;
 use crate::layout::PAGE;
 
 const _: () = assert!(BLOCK == PAGE);
+
+/// Content of a page that the image does not have.
+static ZEROES: PageBytes = [0; PAGE as usize];
 
 impl Machine {
     /// Returns the digest of everything that determines the machine's further execution, except the state that this file's
@@ -54,15 +57,22 @@ impl Machine {
         self.disks.iter_mut().map(Disk::digest).collect()
     }
 
-    /// Hashes the pages that were written since the last call.
+    /// Hashes the pages that were written since the last call, and whose content differs from that in the last moment.
     pub(crate) fn update_memory_hashes(&mut self) {
         let written = self.take_written_pages();
+        let (image, leaves) = (&self.memory, &mut self.digest.memory);
+        // Guests often write the bytes that are already there. Such a page has its hash in the last moment's image,
+        // unless an earlier digest found another content.
+        let is_changed = |page: u64, content| {
+            leaves.recent(page).is_some() || image.page(page).unwrap_or(&ZEROES) != content
+        };
         // An engine reports only pages of RAM.
         let written = written.into_iter().filter_map(|page| Some((page, self.ram.page(page)?)));
-        let (pages, contents): (Vec<u64>, Vec<_>) = written.unzip();
+        let (pages, contents): (Vec<u64>, Vec<_>) =
+            written.filter(|&(page, content)| is_changed(page, content)).unzip();
         // A page of zeroes has no hash. A page that is zero again thus equals one that was never written.
         for (page, hash) in pages.into_iter().zip(PageHash::of_each_nonzero(&contents)) {
-            self.digest.memory.set(page, hash, self.memory.hash(page));
+            leaves.set(page, hash, || image.hash(page));
         }
     }
 

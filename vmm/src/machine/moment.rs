@@ -191,7 +191,7 @@ impl Machine {
     pub fn moment(&mut self, pool: &Pool) -> Moment {
         self.update_memory_hashes();
         for &page in self.changed.pages() {
-            // Written pages lie within the image, and the update above has hashed each of them.
+            // Written pages lie within the image. The update above has hashed each of them that differs from the image.
             if let (Some(content), Some(hash)) = (self.ram.page(page), self.digest.memory.recent(page)) {
                 self.memory.set_hashed(pool, page, hash, content);
             }
