@@ -96,16 +96,23 @@ impl PageImage {
     pub fn set_hashed(&mut self, pool: &Pool, index: u64, hash: Option<PageHash>, content: &PageBytes) {
         assert!(index < self.pages, "page {index} is beyond the end of an image of {} pages", self.pages);
         debug_assert_eq!(hash.is_none(), is_zero(content), "zero pages have no hash, others have one");
-        if self.hash(index) == hash {
+        let base = self.base.hash(index);
+        let before = match self.delta.get(index) {
+            Some(entry) => entry_hash(entry),
+            None => base,
+        };
+        if before == hash {
             // The page already has this content, so nothing needs to be stored.
             return;
         }
-        let page =
-            hash.filter(|_| self.base.hash(index) != hash).and_then(|hash| pool.intern_hashed(hash, content));
-        match (page, hash) {
-            (Some(page), _) => self.delta.set(index, Entry::Page(page)),
-            (None, None) if self.base.hash(index).is_some() => self.delta.set(index, Entry::Zero),
-            (None, _) => self.delta.remove(index),
+        let entry = match hash {
+            hash if hash == base => None,
+            Some(hash) => pool.intern_hashed(hash, content).map(Entry::Page),
+            None => Some(Entry::Zero),
+        };
+        match entry {
+            Some(entry) => self.delta.set(index, entry),
+            None => self.delta.remove(index),
         }
     }
 

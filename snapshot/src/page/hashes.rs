@@ -34,9 +34,15 @@ const ROOT: u8 = 8;
 impl PageHash {
     /// Returns the hash of each of these contents, or `None` for those that are all zeroes.
     pub fn of_each_nonzero(contents: &[&PageBytes]) -> Vec<Option<PageHash>> {
-        let present: Vec<&PageBytes> = contents.iter().copied().filter(|content| !is_zero(content)).collect();
-        let mut hashes = present.chunks(AT_ONCE).flat_map(of_each);
-        contents.iter().map(|content| if is_zero(content) { None } else { hashes.next() }).collect()
+        let mut hashes = vec![None; contents.len()];
+        let present: Vec<usize> = (0..contents.len()).filter(|&at| !is_zero(contents[at])).collect();
+        for positions in present.chunks(AT_ONCE) {
+            let pages: Vec<&PageBytes> = positions.iter().map(|&at| contents[at]).collect();
+            for (&at, hash) in positions.iter().zip(of_each(&pages)) {
+                hashes[at] = Some(hash);
+            }
+        }
+        hashes
     }
 }
 

@@ -52,7 +52,8 @@ struct Slot {
 }
 
 struct Page {
-    content: PageBytes,
+    /// The content has an allocation of its own, because `Arc::new` would copy it twice.
+    content: Box<PageBytes>,
     hash: PageHash,
     home: Arc<Table>,
 }
@@ -72,13 +73,7 @@ impl Pool {
         if is_zero(content) {
             return None;
         }
-        let page = self.0.find_or_insert(hash, content);
-        if page.0.content == *content {
-            return Some(page);
-        }
-        // Another content is in the table under this hash, so the caller's hash is wrong. The new page stays outside
-        // the table.
-        Some(PageRef(Arc::new(Page::new(&self.0, hash, content))))
+        Some(self.0.find_or_insert(hash, content))
     }
 
     /// Returns the number and total size of the live pages.
@@ -114,7 +109,12 @@ impl Table {
         });
         if let Some(page) = found {
             drop(shard);
-            return PageRef(page);
+            if *page.content == *content {
+                return PageRef(page);
+            }
+            // Another content is in the table under this hash, so the caller's hash is wrong. The new page stays
+            // outside the table.
+            return PageRef(Arc::new(Page::new(self, hash, content)));
         }
         let page = Arc::new(Page::new(self, hash, content));
         shard.insert_unique(prefix, Slot { prefix, page: Arc::downgrade(&page) }, |slot| slot.prefix);
@@ -132,7 +132,10 @@ fn prefix(hash: &PageHash) -> u64 {
 impl Page {
     fn new(home: &Arc<Table>, hash: PageHash, content: &PageBytes) -> Page {
         home.alive.fetch_add(1, Ordering::Relaxed);
-        Page { content: *content, hash, home: Arc::clone(home) }
+        // A boxed slice is copied into its allocation directly. `Box::new` would first copy the content to the stack.
+        let copy: Box<[u8]> = Box::from(&content[..]);
+        let content = copy.try_into().unwrap_or_else(|_| Box::new(*content));
+        Page { content, hash, home: Arc::clone(home) }
     }
 }
 
