@@ -77,6 +77,10 @@ const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
 /// Number of parts of a table. A flush skips the parts that hold no entries.
 const PARTS: u32 = u64::BITS;
 
+/// Maximum number of entries in the list of entries with write tags. Dropping the tags of more entries by a pass over all
+/// tables is about as fast.
+const WRITES_MAX: usize = 1 << 13;
+
 /// Kinds of access that a new entry permits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allow {
@@ -106,6 +110,10 @@ pub(crate) struct Tlb {
     used: Vec<u64>,
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
+    /// Indices of all entries that may have a write tag, unless there are more than [`WRITES_MAX`] of them: then
+    /// `has_more_writes` is true.
+    writes: Vec<u32>,
+    has_more_writes: bool,
     /// True if the table of `Mode::Kernel` may hold addresses in the lower half of the address space. Also set by fills
     /// that `bypass` suppresses: code at the address may have run, and this field decides whether the epoch of
     /// `Mode::Kernel` (see `epoch`) ends with a change of CR3.
@@ -140,6 +148,8 @@ impl Tlb {
             bypass: false,
             used: Vec::new(),
             part_shift: entries.trailing_zeros().saturating_sub(PARTS.trailing_zeros()),
+            writes: Vec::new(),
+            has_more_writes: false,
             kernel_below: false,
             epochs: [0; 4],
             left: [[0; 4]; SPACES],
@@ -310,6 +320,9 @@ impl Tlb {
         let page = va & PAGE_MASK;
         let tag = |on: bool| if on { page } else { NONE };
         let i = self.index(va);
+        if allow.write {
+            self.note_write_tag(i);
+        }
         self.used[self.base >> self.mask.count_ones()] |= 1 << ((i - self.base) >> self.part_shift);
         self.entries[i] = Entry {
             read: tag(allow.read),
@@ -317,6 +330,13 @@ impl Tlb {
             exec: tag(allow.exec),
             addend: host.wrapping_sub(page),
         };
+    }
+    /// Notes that the entry with this index gets a write tag.
+    fn note_write_tag(&mut self, index: usize) {
+        match u32::try_from(index) {
+            Ok(index) if self.writes.len() < WRITES_MAX => self.writes.push(index),
+            _ => self.has_more_writes = true,
+        }
     }
     /// Drops some owners' entries for one page.
     pub(crate) fn drop_page(&mut self, va: u64, owners: Owners) {
@@ -340,7 +360,14 @@ impl Tlb {
     }
     /// Drops all write tags.
     pub(crate) fn drop_writes(&mut self) {
-        self.for_each_used(Owners::MAX, |e| e.write = NONE);
+        if std::mem::take(&mut self.has_more_writes) {
+            self.for_each_used(Owners::MAX, |e| e.write = NONE);
+        } else {
+            for &index in &self.writes {
+                self.entries[index as usize].write = NONE;
+            }
+        }
+        self.writes.clear();
     }
     fn for_each_used(&mut self, owners: Owners, mut each: impl FnMut(&mut Entry)) {
         let size = self.mask + 1;
