@@ -20,6 +20,7 @@ use super::spaces::Spaces;
 use super::tlb::{KERNEL, Mode, Owners, owner_of};
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;
+use bytemuck::Zeroable;
 
 /// Mark of a page from which code was decoded.
 pub(super) const CODE: u8 = 1;
@@ -28,30 +29,42 @@ pub(super) const TABLE: u8 = 2;
 /// Mark of a page that was written since [`Mem::take_dirty`] last returned the written pages.
 pub(super) const DIRTY: u8 = 4;
 
-/// Value of `Marks::table_use` for a table that page walks reached at several levels or for several address ranges.
+/// Value of `TableUse::span` for a table that page walks reached at several levels or for several address ranges.
 const MANY: u64 = u64::MAX;
 /// Level of the root table.
 const ROOT_LEVEL: u32 = 4;
 /// First address of the upper half.
 const ABOVE: u64 = 0xffff << 48 | 1 << 47;
 
+/// Marks of a page and its write tags. They are side by side because a TLB miss of a store needs all of them.
+#[derive(Debug, Clone, Copy, Zeroable)]
+struct Page {
+    /// Value of `Marks::epoch` when the page last got a write tag.
+    write_epoch: u32,
+    /// Owners of the page's write tags in the epoch of `write_epoch`.
+    writers: Owners,
+    bits: u8,
+}
+
+/// Use of a page as a paging structure. Valid while the page has the mark `TABLE`.
+#[derive(Debug, Clone, Copy, Zeroable)]
+struct TableUse {
+    /// First address that the table maps plus its level, or `MANY`.
+    span: u64,
+    /// Owners of entries that were derived from the table.
+    owners: Owners,
+}
+
 #[derive(Debug)]
 pub(super) struct Marks {
-    bits: Zeroed<u8>,
+    pages: Zeroed<Page>,
     /// For each page, its content number (`decode::contents`), or 0 without the mark `CODE`.
     content: Zeroed<u64>,
     /// For each page, the content number that it last lost through a write, or 0.
     content_before: Zeroed<u64>,
-    /// For each page with the mark `TABLE`, the first address that it maps plus its level, or `MANY`.
-    table_use: Zeroed<u64>,
-    /// For each page with the mark `TABLE`, the owners of entries that were derived from it.
-    owners: Zeroed<Owners>,
+    table_use: Zeroed<TableUse>,
     tables: Vec<u32>,
     dirty: Vec<u32>,
-    /// For each page, the owners of its write tags in the epoch of `write_epoch`.
-    writers: Zeroed<Owners>,
-    /// For each page, the value of `epoch` when the page last got a write tag.
-    write_epoch: Zeroed<u32>,
     /// Epoch of the write tags: starts at 1, and increases at every flush of the whole TLB. Write tags older than the
     /// last flush are gone. This epoch differs from that of [`Tlb`](super::tlb::Tlb).
     epoch: u32,
@@ -61,15 +74,12 @@ impl Marks {
     pub(super) fn new(ram_len: u64) -> Marks {
         let n = (ram_len >> 12) as usize;
         Marks {
-            bits: Zeroed::new(n),
+            pages: Zeroed::new(n),
             content: Zeroed::new(n),
             content_before: Zeroed::new(n),
             table_use: Zeroed::new(n),
-            owners: Zeroed::new(n),
             tables: Vec::new(),
             dirty: Vec::new(),
-            writers: Zeroed::new(n),
-            write_epoch: Zeroed::new(n),
             epoch: 1,
         }
     }
@@ -78,7 +88,7 @@ impl Marks {
 impl Mem {
     #[inline(always)]
     pub(super) fn marks_of(&self, gpa: u64) -> u8 {
-        self.marks.bits[(gpa >> 12) as usize]
+        self.marks.pages[(gpa >> 12) as usize].bits
     }
     /// Returns the content number of a page, or 0 if the page is not known as code.
     #[inline(always)]
@@ -98,8 +108,9 @@ impl Mem {
     pub(crate) fn mark_code(&mut self, gpa: u64, content: u64) {
         let page = (gpa >> 12) as usize;
         self.marks.content[page] = content;
-        if self.marks.bits[page] & CODE == 0 {
-            self.marks.bits[page] |= CODE;
+        let bits = &mut self.marks.pages[page].bits;
+        if *bits & CODE == 0 {
+            *bits |= CODE;
             self.forbid_writes(page);
         }
     }
@@ -108,34 +119,36 @@ impl Mem {
         let page = (gpa >> 12) as usize;
         let span = va & !((1u64 << (12 + 9 * level)) - 1) | u64::from(level);
         let owner = self.tlb.owner(mode);
-        if self.marks.bits[page] & TABLE == 0 {
-            self.marks.bits[page] |= TABLE;
-            (self.marks.table_use[page], self.marks.owners[page]) = (span, owner);
+        let (bits, table_use) = (&mut self.marks.pages[page].bits, &mut self.marks.table_use[page]);
+        if *bits & TABLE == 0 {
+            *bits |= TABLE;
+            *table_use = TableUse { span, owners: owner };
             self.marks.tables.push(page as u32);
             self.forbid_writes(page);
             return;
         }
-        self.marks.owners[page] |= owner;
-        if self.marks.table_use[page] != span {
-            self.marks.table_use[page] = MANY;
+        table_use.owners |= owner;
+        if table_use.span != span {
+            table_use.span = MANY;
         }
     }
     fn forbid_writes(&mut self, page: usize) {
-        if std::mem::take(&mut self.marks.write_epoch[page]) == self.marks.epoch {
+        let marks = &mut self.marks.pages[page];
+        if std::mem::take(&mut marks.write_epoch) == self.marks.epoch {
             let host = self.ram.base_address() + ((page as u64) << 12);
-            self.tlb.drop_writes_to(host, self.marks.writers[page]);
+            self.tlb.drop_writes_to(host, marks.writers);
         }
     }
     /// Returns true if the page may get a write tag in the current mode: it is dirty and has neither `CODE` nor `TABLE`.
     /// The caller then adds the tag, so the page's write epoch is updated here.
     pub(super) fn allow_write_tag(&mut self, gpa: u64) -> bool {
-        let page = (gpa >> 12) as usize;
-        if self.marks.bits[page] & (CODE | TABLE | DIRTY) != DIRTY {
+        let page = &mut self.marks.pages[(gpa >> 12) as usize];
+        if page.bits & (CODE | TABLE | DIRTY) != DIRTY {
             return false;
         }
-        let before = std::mem::replace(&mut self.marks.write_epoch[page], self.marks.epoch);
-        let others = if before == self.marks.epoch { self.marks.writers[page] } else { 0 };
-        self.marks.writers[page] = others | self.tlb.owner(self.tlb.mode());
+        let before = std::mem::replace(&mut page.write_epoch, self.marks.epoch);
+        let others = if before == self.marks.epoch { page.writers } else { 0 };
+        page.writers = others | self.tlb.owner(self.tlb.mode());
         true
     }
     /// Does the bookkeeping for a write to a page by the CPU or a device. [`Mem::entry_changed`] handles changes of
@@ -143,34 +156,36 @@ impl Mem {
     #[inline]
     pub(super) fn note_write(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;
-        let bits = self.marks.bits[page];
-        if bits & DIRTY == 0 {
-            self.marks.bits[page] |= DIRTY;
+        let bits = &mut self.marks.pages[page].bits;
+        let had = *bits;
+        if had & DIRTY == 0 {
+            *bits |= DIRTY;
             self.marks.dirty.push(page as u32);
         }
-        if bits & CODE != 0 {
+        if had & CODE != 0 {
             self.drop_code(page);
         }
     }
     fn drop_code(&mut self, page: usize) {
-        self.marks.bits[page] &= !CODE;
+        self.marks.pages[page].bits &= !CODE;
         self.marks.content_before[page] = std::mem::take(&mut self.marks.content[page]);
         self.tlb.code_changes();
     }
     /// Marks a page as dirty, without dropping decoded code.
     pub(super) fn note_dirty_only(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;
-        if self.marks.bits[page] & DIRTY == 0 {
-            self.marks.bits[page] |= DIRTY;
+        let bits = &mut self.marks.pages[page].bits;
+        if *bits & DIRTY == 0 {
+            *bits |= DIRTY;
             self.marks.dirty.push(page as u32);
         }
     }
     /// Drops everything derived from the paging entry at `gpa`, which was present and has changed.
     pub(super) fn entry_changed(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;
-        let (used, owners) = (self.marks.table_use[page], self.marks.owners[page]);
-        if used != MANY && used & 7 == 1 {
-            self.tlb.drop_page((used & !0xfff) + ((gpa & 0xff8) << 9), owners);
+        let TableUse { span, owners } = self.marks.table_use[page];
+        if span != MANY && span & 7 == 1 {
+            self.tlb.drop_page((span & !0xfff) + ((gpa & 0xff8) << 9), owners);
         } else {
             self.drop_entries(owners);
         }
@@ -216,12 +231,12 @@ impl Mem {
             return;
         }
         self.tlb.drop_all(owners);
-        let Marks { tables, bits, owners: all, .. } = &mut self.marks;
+        let Marks { tables, pages, table_use, .. } = &mut self.marks;
         tables.retain(|&page| {
-            let left = &mut all[page as usize];
+            let left = &mut table_use[page as usize].owners;
             *left &= !owners;
             if *left == 0 {
-                bits[page as usize] &= !TABLE;
+                pages[page as usize].bits &= !TABLE;
             }
             *left != 0
         });
@@ -231,7 +246,7 @@ impl Mem {
         self.tlb.drop_all(Owners::MAX);
         self.marks.epoch = self.marks.epoch.wrapping_add(1).max(1);
         for page in self.marks.tables.drain(..) {
-            self.marks.bits[page as usize] &= !TABLE;
+            self.marks.pages[page as usize].bits &= !TABLE;
         }
     }
     /// Handles a write to RAM by something other than the CPU, such as a device.
@@ -250,12 +265,12 @@ impl Mem {
     pub(crate) fn replaced(&mut self, pages: &[u64]) {
         for &page in pages {
             let page = page as usize;
-            if self.marks.bits[page] & CODE != 0 {
+            if self.marks.pages[page].bits & CODE != 0 {
                 self.drop_code(page);
             }
         }
         for page in self.marks.dirty.drain(..) {
-            self.marks.bits[page as usize] &= !DIRTY;
+            self.marks.pages[page as usize].bits &= !DIRTY;
         }
         self.flush_tlb();
     }
@@ -264,7 +279,7 @@ impl Mem {
         let mut pages: Vec<u64> = self.marks.dirty.iter().map(|&p| u64::from(p)).collect();
         pages.sort_unstable();
         for page in self.marks.dirty.drain(..) {
-            self.marks.bits[page as usize] &= !DIRTY;
+            self.marks.pages[page as usize].bits &= !DIRTY;
         }
         self.tlb.drop_writes();
         pages
