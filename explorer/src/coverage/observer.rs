@@ -11,7 +11,7 @@ use super::delta::Delta;
 use super::limits::{NAME_BYTES_MAX, TEMPLATE_LINE_BYTES_MAX, VALUES_MAX};
 use super::node::Set;
 use super::observed::{Observed, ProcessChange, What, WireKind};
-use super::order::{Before, Orders, Timelines};
+use super::order::{Before, Orders, Timelines, types_in};
 use super::point::Point;
 use super::sdk::Reported;
 use super::types::{self, Types};
@@ -341,13 +341,13 @@ impl<'a> Observer<'a> {
         self.order(now, before, number);
     }
 
-    fn order(&mut self, now: u64, before: Vec<Before>, then: Option<u32>) {
+    fn order(&mut self, now: u64, before: Before, then: Option<u32>) {
         let Some(then) = then else { return };
-        for first in before {
-            if self.orders.insert(first, then) {
-                let Before { kind, across } = first;
+        let new = self.orders.insert(before, then);
+        for (types, across) in [(new.own, false), (new.other, true)] {
+            for first in types_in(types) {
                 let name = |number| self.state.types.name(number).to_owned();
-                self.delta.reach(Point::Order { first: name(kind), then: name(then), across }, now);
+                self.delta.reach(Point::Order { first: name(first), then: name(then), across }, now);
             }
         }
     }

@@ -19,39 +19,47 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{SENDS_MAX, TYPES_MAX, WINDOW};
 
-/// Type of an event that happened before another event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Types of the events that happened before another event. Bit n of a set stands for the type with number n. Type numbers
+/// of [`TYPES_MAX`] or more are ignored. Only damaged stored data contains such numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Before {
-    /// Number of the event's type.
-    pub(super) kind: u32,
-    /// True if the event happened on another node.
-    pub(super) across: bool,
+    /// Types of events on the same node.
+    pub(super) own: u64,
+    /// Types of events on other nodes.
+    pub(super) other: u64,
 }
-
-/// Orders of event types that a branch has reached. For each later type, the first set contains the earlier types on
-/// the same node, and the second set contains the earlier types on other nodes.
-#[derive(Debug)]
-pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 
 // Each event is compared with hundreds of earlier events. For speed, each set of types fits in one machine word.
 const _: () = assert!(TYPES_MAX <= u64::BITS as usize, "a type has no bit");
 
+/// Orders of event types that a branch has reached: for each later type, the earlier types.
+#[derive(Debug)]
+pub(super) struct Orders([Before; TYPES_MAX]);
+
 impl Orders {
     /// Returns an empty set of orders.
     pub(super) fn none() -> Orders {
-        Orders([[0; 2]; TYPES_MAX])
+        Orders([Before::default(); TYPES_MAX])
     }
 
-    /// Adds an order. Returns true if the order is new. Ignores type numbers of [`TYPES_MAX`] or more. Only
-    /// damaged stored data contains such numbers.
-    pub(super) fn insert(&mut self, first: Before, then: u32) -> bool {
-        let sets = usize::try_from(then).ok().and_then(|then| self.0.get_mut(then));
-        let (Some([own, other]), Some(bit)) = (sets, 1_u64.checked_shl(first.kind)) else { return false };
-        let set = if first.across { other } else { own };
-        let is_new = *set & bit == 0;
-        *set |= bit;
-        is_new
+    /// Adds the orders of the types in `first` before the type `then`. Returns the types of `first` whose order is new.
+    pub(super) fn insert(&mut self, first: Before, then: u32) -> Before {
+        let known = usize::try_from(then).ok().and_then(|then| self.0.get_mut(then));
+        let Some(known) = known else { return Before::default() };
+        let new = Before { own: first.own & !known.own, other: first.other & !known.other };
+        known.own |= first.own;
+        known.other |= first.other;
+        new
     }
+}
+
+/// Returns the numbers of the types in a set.
+pub(super) fn types_in(mut set: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let lowest = set.trailing_zeros();
+        set &= set.wrapping_sub(1);
+        (lowest < u64::BITS).then_some(lowest)
+    })
 }
 
 /// Vector clocks and latest events of all nodes.
@@ -83,12 +91,12 @@ impl Timelines {
             && self.nodes.iter().map(|node| &node.clock).chain(self.sends.values()).all(|c| c.len() == nodes)
     }
 
-    /// Records an event of a node. Returns the remembered typed events that happened before it. Returns nothing if the
+    /// Records an event of a node. Returns the types of remembered events that happened before it, or no types if the
     /// new event has no type or the node is unknown.
-    pub(super) fn local(&mut self, node: u16, kind: Option<u32>) -> Vec<Before> {
+    pub(super) fn local(&mut self, node: u16, kind: Option<u32>) -> Before {
         let own = usize::from(node);
-        let Some(timeline) = self.nodes.get(own) else { return Vec::new() };
-        let before = if kind.is_some() { self.before(node, &timeline.clock) } else { Vec::new() };
+        let Some(timeline) = self.nodes.get(own) else { return Before::default() };
+        let before = if kind.is_some() { self.before(node, &timeline.clock) } else { Before::default() };
         if let Some(timeline) = self.nodes.get_mut(own)
             && let Some(count) = timeline.clock.get_mut(own)
         {
@@ -104,7 +112,7 @@ impl Timelines {
     }
 
     /// Records that a message was sent. Returns what [`Timelines::local`] returns.
-    pub(super) fn send(&mut self, from: u16, message: Option<u64>, kind: Option<u32>) -> Vec<Before> {
+    pub(super) fn send(&mut self, from: u16, message: Option<u64>, kind: Option<u32>) -> Before {
         let before = self.local(from, kind);
         if let (Some(message), Some(timeline)) = (message, self.nodes.get(usize::from(from))) {
             self.sends.insert(message, timeline.clock.clone());
@@ -116,13 +124,7 @@ impl Timelines {
     }
 
     /// Records that a message arrived. Returns what [`Timelines::local`] returns.
-    pub(super) fn receive(
-        &mut self,
-        from: u16,
-        to: u16,
-        message: Option<u64>,
-        kind: Option<u32>,
-    ) -> Vec<Before> {
+    pub(super) fn receive(&mut self, from: u16, to: u16, message: Option<u64>, kind: Option<u32>) -> Before {
         let sent = self.sent(from, message);
         if let (Some(sent), Some(timeline)) = (sent, self.nodes.get_mut(usize::from(to))) {
             for (own, other) in timeline.clock.iter_mut().zip(sent) {
@@ -132,10 +134,10 @@ impl Timelines {
         self.local(to, kind)
     }
 
-    /// Returns the remembered events that happened before the loss of a message: the message's send, and all events
-    /// before the send. The loss itself is not recorded, because no node notices it.
-    pub(super) fn lose(&self, from: u16, message: Option<u64>) -> Vec<Before> {
-        self.sent(from, message).map_or_else(Vec::new, |sent| self.before(from, &sent))
+    /// Returns the types of remembered events that happened before the loss of a message: the message's send, and all
+    /// events before the send. The loss itself is not recorded, because no node notices it.
+    pub(super) fn lose(&self, from: u16, message: Option<u64>) -> Before {
+        self.sent(from, message).map_or_else(Before::default, |sent| self.before(from, &sent))
     }
 
     /// Returns the vector clock at which a message was sent, or `None` if it is unknown.
@@ -146,12 +148,24 @@ impl Timelines {
         }
     }
 
-    /// Returns all remembered events that happened before an event of `node` with this clock.
-    fn before(&self, node: u16, clock: &[u64]) -> Vec<Before> {
-        let mut before = Vec::new();
+    /// Returns the types of all remembered events that happened before an event of `node` with this clock.
+    fn before(&self, node: u16, clock: &[u64]) -> Before {
+        let mut before = Before::default();
         for (index, (timeline, known)) in self.nodes.iter().zip(clock).enumerate() {
-            let known = timeline.recent.iter().take_while(|(number, _)| number <= known);
-            before.extend(known.map(|(_, kind)| Before { kind: *kind, across: index != usize::from(node) }));
+            let mut types = 0;
+            for (number, kind) in &timeline.recent {
+                if number > known {
+                    break;
+                }
+                if *kind < u64::BITS {
+                    types |= 1 << kind;
+                }
+            }
+            if index == usize::from(node) {
+                before.own |= types;
+            } else {
+                before.other |= types;
+            }
         }
         before
     }
