@@ -113,6 +113,10 @@ impl Output {
     pub fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
+    /// True if writes to ports or notes wait for an observer.
+    pub fn has_writes_or_notes(&self) -> bool {
+        !self.notes.is_empty() || self.ports.iter().any(|writes| !writes.is_empty())
+    }
     /// Takes the guest's writes to a port since the last call.
     pub fn take_port(&mut self, port: usize) -> Vec<PortWrite> {
         let Some(writes) = self.ports.get_mut(port) else { return Vec::new() };

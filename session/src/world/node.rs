@@ -101,9 +101,14 @@ impl NodeSession {
         if node.is_paused() {
             return course.boot_until_ns;
         }
-        let priorities = course.priorities.iter().map(|priorities| priorities.next_ns);
-        let others = [course.retry_at_ns, course.boot_until_ns];
-        priorities.chain(others.into_iter().flatten()).chain(self.conversation.kills_ns()).min()
+        let mut next_ns = earlier(course.retry_at_ns, course.boot_until_ns);
+        for priorities in &course.priorities {
+            next_ns = earlier(next_ns, Some(priorities.next_ns));
+        }
+        for kill_ns in self.conversation.kills_ns() {
+            next_ns = earlier(next_ns, Some(kill_ns));
+        }
+        next_ns
     }
 
     /// Starts the time limit [`BOOT_NS_MAX`] of the boot. Has no effect if the node is ready or a limit is already set.
@@ -173,12 +178,18 @@ impl NodeSession {
 
     /// Takes the guest's output. A line has the vtime of the write that ended it.
     pub(super) fn listen(&mut self, node: &mut Node) -> Vec<Event> {
+        // A world often stops although a guest has written nothing.
+        if !node.machine_mut().output().has_writes_or_notes() {
+            return self.conversation.take_events();
+        }
         let clock = node.clock().clone();
         let output = node.machine_mut().output();
-        let mut writes: Vec<_> = [Port::History, Port::Sdk, Port::Log, Port::Control]
-            .into_iter()
-            .flat_map(|port| output.take_port(port as usize).into_iter().map(move |write| (port, write)))
-            .collect();
+        let mut writes = Vec::new();
+        for port in [Port::History, Port::Sdk, Port::Log, Port::Control] {
+            for write in output.take_port(port as usize) {
+                writes.push((port, write));
+            }
+        }
         for port in [Port::Debug, Port::Spare] {
             output.take_port(port as usize);
         }
@@ -318,6 +329,16 @@ impl NodeSession {
             unsent.drain(..taken.min(unsent.len()));
         }
         self.course.retry_at_ns = (!unsent.is_empty()).then(|| node.vtime() + RETRY_NS);
+    }
+}
+
+/// Returns the earlier one of two vtimes, if there is one. This crate is compiled without optimisation, and worlds ask for
+/// their next vtime at each stop, so a chain of iterators would be slow.
+pub(super) fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if one < other { one } else { other }),
+        (Some(one), None) => Some(one),
+        (None, other) => other,
     }
 }
 

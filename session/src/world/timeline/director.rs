@@ -17,6 +17,7 @@ use crate::guest::agent_script::WorldCheck;
 use crate::guest::sdk;
 use crate::world::conversation::{Conversation, Phase};
 use crate::world::event::{Event, What};
+use crate::world::node::earlier;
 
 /// Time limit for a world to come to rest after the workload, in nanoseconds of vtime: two minutes. All nodes and
 /// restarted services must then be up and idle.
@@ -57,7 +58,7 @@ impl Timeline {
     #[must_use]
     pub fn phase(&self) -> Phase {
         let conversations = || self.nodes.iter().map(|session| session.conversation.phase());
-        if conversations().any(|phase| phase == Phase::Broken) {
+        if self.is_broken() {
             return Phase::Broken;
         }
         match self.course.stage {
@@ -71,6 +72,16 @@ impl Timeline {
             Stage::Checking { .. } => Phase::Stopped,
             Stage::Done { .. } => Phase::Done,
         }
+    }
+
+    /// True if an agent or its machine is unusable.
+    fn is_broken(&self) -> bool {
+        for session in &self.nodes {
+            if session.conversation.phase() == Phase::Broken {
+                return true;
+            }
+        }
+        false
     }
 
     /// Returns the vtime of the root moment, at which all services were ready, in nanoseconds.
@@ -145,28 +156,24 @@ impl Timeline {
 
     /// Returns the next vtime at which an action on the whole world is due.
     pub(super) fn next_direction_ns(&self) -> Option<u64> {
-        let earliest = |times: [Option<u64>; 3]| times.into_iter().flatten().min();
         match self.course.stage {
             Stage::Booting => self.setup_limit_ns(),
             Stage::Done { .. } => None,
             // If an agent or its machine is unusable, the world is broken. During the workload, Everett still applies
             // faults to a broken world. Everett does nothing else with it.
-            Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
-            _ if self.phase() == Phase::Broken => None,
+            Stage::Running { .. } if self.is_broken() => self.next_fault_ns(),
+            _ if self.is_broken() => None,
             Stage::Checking { next, at, started: true, .. } => {
-                earliest([self.talk.as_ref().map(|talk| talk.next_ns), self.hangs_ns(next, at), None])
+                earlier(self.talk.as_ref().map(|talk| talk.next_ns), self.hangs_ns(next, at))
             }
             Stage::Ready { at } => Some(at),
             Stage::Running { .. } => {
-                let quiet = self.next_quiet_ns();
-                earliest([
-                    earliest([self.end_ns(), self.next_fault_ns(), quiet]),
-                    self.next_command_ns(),
-                    self.next_restart_ns(),
-                ])
+                let workload = earlier(self.end_ns(), self.next_command_ns());
+                let faults = earlier(self.next_fault_ns(), self.next_quiet_ns());
+                earlier(earlier(workload, faults), self.next_restart_ns())
             }
             Stage::Stopping { until: at, .. } | Stage::Calm { at, .. } => {
-                earliest([Some(at), self.next_command_ns(), None])
+                earlier(Some(at), self.next_command_ns())
             }
             Stage::Last { .. } => self.next_command_ns(),
             Stage::Checking { at, .. } => Some(at),
@@ -209,7 +216,7 @@ impl Timeline {
 
     /// Performs all due actions. Each may lead to the next stage.
     pub(super) fn direct(&mut self) {
-        if self.phase() == Phase::Broken {
+        if self.is_broken() {
             return;
         }
         loop {

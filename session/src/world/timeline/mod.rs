@@ -54,7 +54,7 @@ use everett_vmm::{Digest, Trail};
 
 use super::conversation::{Conversation, Phase};
 use super::event::Event;
-use super::node::NodeSession;
+use super::node::{NodeSession, earlier};
 use super::watching::Watching;
 use crate::guest::agent_script::{AgentScript, WorldCheck};
 use boot_watch::BootWatch;
@@ -400,9 +400,11 @@ impl Timeline {
 
     /// Returns the next scheduled vtime of an action, or [`VTIME_MAX`] if there is none.
     fn next_act_ns(&self) -> u64 {
-        let nodes = self.nodes.iter().zip(self.world.nodes());
-        let nodes = nodes.filter_map(|(session, node)| session.next_act_ns(node));
-        nodes.chain(self.next_direction_ns()).min().unwrap_or(VTIME_MAX)
+        let mut next_ns = self.next_direction_ns();
+        for (session, node) in self.nodes.iter().zip(self.world.nodes()) {
+            next_ns = earlier(next_ns, session.next_act_ns(node));
+        }
+        next_ns.unwrap_or(VTIME_MAX)
     }
 
     /// Performs the actions that are due at the current vtime. A second call at the same vtime has no effect.

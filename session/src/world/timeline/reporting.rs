@@ -46,6 +46,9 @@ impl Reporting {
     /// Takes all events before `end_ns`, in order. The caller guarantees that no further event will happen before
     /// `end_ns`.
     pub(super) fn take(&mut self, end_ns: u64) -> Vec<Event> {
+        if self.waiting.is_empty() {
+            return std::mem::take(&mut self.again);
+        }
         let (mut reported, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waiting).into_iter().partition(|(_, event)| event.vtime_ns < end_ns);
         self.waiting = waiting;
