@@ -31,8 +31,8 @@ pub(crate) struct Hot {
 }
 
 impl Hot {
-    /// Blocks are translated after `after` executions. The period of samples is at least
-    /// the maximum length of a trace, so that each trace can be executed between two samples.
+    /// Blocks are translated after `after` executions. The period of samples is at least the maximum length of a trace, so
+    /// that each trace can be executed between two samples.
     pub(crate) fn new(after: u32, traces: Traces) -> Hot {
         let period = traces.period.max(INSTRUCTIONS_MAX as u64);
         Hot { translator: None, after, period, recorder: Recorder::new(traces), flushes: 0 }
@@ -41,9 +41,9 @@ impl Hot {
     pub(crate) fn made(&self) -> (u64, u64) {
         self.translator.as_ref().map_or((0, 0), Translator::made)
     }
-    /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first, with
-    /// the blocks that usually follow. Returns the slot of the next block in `cache`, or the reason why the run loop must take over. `None` means that
-    /// the block must be interpreted, also because the run stops within the translation. The caller has checked that the run does not stop within the block.
+    /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first.
+    /// Returns the slot of the next block in `cache`, or the reason why the run loop must take over. `None` means that
+    /// the block must be interpreted. The caller has checked that the run does not stop within the block.
     #[inline]
     pub(crate) fn execute(
         &mut self,
@@ -76,7 +76,8 @@ impl Hot {
         let back = translator.run(core, id, cache.ops_pointer());
         Some(self.goes_on(cache, core, back))
     }
-    /// Translates a block and those that usually follow. Returns `None` if the host does not permit executable memory. Also returns `None` for a
+    /// Translates the blocks in these slots as one trace, and returns the number of the first block's translation.
+    /// Returns `None` if the host does not permit executable memory. Also returns `None` for a
     /// block on two pages if the TLB has no entry that permits execution of the second page, or if that page is not
     /// marked as a source of decoded code.
     #[cold]
