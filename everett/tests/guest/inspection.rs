@@ -16,8 +16,9 @@ use everett_session::machines::EngineOptions;
 use everett_streams::Seed;
 use everett_symbols::kernel::btf::Btf;
 use everett_symbols::kernel::{Values, symbols_and_values};
+use everett_vmm::machine::Until;
 
-use crate::support::{everett, launcher, shown, world_file};
+use crate::support::{MS, everett, launcher, shown, world_file};
 
 /// The kernel of the test's world.
 pub(crate) struct ReadKernel {
@@ -180,15 +181,13 @@ fn a_tree_of_mappings_with_endless_ways_is_refused() {
     assert!(with_causes(&error).contains("more than 131072 nodes in a tree"), "{}", with_causes(&error));
 }
 
-/// The main thread of Redis waits for a client, in a function that its `main` called.
+/// When the main thread of Redis waits for a client, it does so in a function that its `main` called. At *ready*, Redis
+/// may still be starting.
 #[test]
 fn the_stack_of_a_server_leads_to_its_main_function() {
     let ReadKernel { kernel, .. } = kernel();
     let launcher = launcher(EngineOptions::default());
-    let timeline = launcher.start(Seed::new(5)).unwrap();
-    let machine = timeline.machine(0);
-    let ram = MachineRam(machine);
-    let guest = Guest::new(&kernel, &ram).unwrap();
+    let mut timeline = launcher.start(Seed::new(5)).unwrap();
     let files = MappedFiles::of_node(
         &launcher.files,
         &launcher.world,
@@ -196,16 +195,26 @@ fn the_stack_of_a_server_leads_to_its_main_function() {
         DebugFolders::default(),
     )
     .unwrap();
-    let processes = guest.processes().unwrap();
-    let redis = processes.iter().find(|process| process.threads[0].name == "redis-server").unwrap();
-    let mut stacks = guest.program_stacks(redis, &files).unwrap().unwrap();
-    let stack = guest.stack(redis, &redis.threads[0], &registers(&machine.cpu()), &Modules::default());
-    let user = stack.unwrap().user.unwrap();
-    let (frames, is_complete) = stacks.frames(user);
-    assert!(is_complete, "{frames:?}");
-    let functions: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
-    let at = |name: &str| functions.iter().position(|function| function.starts_with(name)).expect(name);
-    assert!(at("epoll_wait+") < at("aeMain+") && at("aeMain+") < at("main+") && at("main+") < at("_start+"));
+    for _ in 0..500 {
+        let machine = timeline.machine(0);
+        let ram = MachineRam(machine);
+        let guest = Guest::new(&kernel, &ram).unwrap();
+        let processes = guest.processes().unwrap();
+        let redis = processes.iter().find(|process| process.threads[0].name == "redis-server").unwrap();
+        let mut stacks = guest.program_stacks(redis, &files).unwrap().unwrap();
+        let stack = guest.stack(redis, &redis.threads[0], &registers(&machine.cpu()), &Modules::default());
+        let (frames, is_complete) = stacks.frames(stack.unwrap().user.unwrap());
+        let functions: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
+        let at = |name: &str| functions.iter().position(|function| function.starts_with(name));
+        if let Some(wait) = at("epoll_wait+") {
+            assert!(is_complete, "{frames:?}");
+            let [loops, main, start] = ["aeMain+", "main+", "_start+"].map(|name| at(name).expect(name));
+            assert!(wait < loops && loops < main && main < start, "{functions:?}");
+            return;
+        }
+        timeline.run(&Until::vtime(timeline.vtime() + MS));
+    }
+    panic!("Redis does not wait within 500 ms");
 }
 
 /// The commands go to the end of a branch, or to a vtime of it. Other vtimes and unknown nodes are refused.

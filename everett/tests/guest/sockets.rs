@@ -557,7 +557,8 @@ fn ss_and_files_show_the_machines_of_a_branch() {
     assert_eq!((&line["owners"][0]["name"], &line["netid"]), (&"redis-server".into(), &"tcp".into()));
     assert!(lines.iter().all(|line| line["kind"] == "socket"), "{json}");
 
-    let files = text(&["files", &run, "b0", "--at", &start, "--process", "redis-server"]);
+    // Redis listens before it opens its file, so the file is open at the end, and not always at the start.
+    let files = text(&["files", &run, "b0", "--process", "redis-server"]);
     for expected in
         ["tcp LISTEN 0.0.0.0:6379 -> 0.0.0.0:*", "[eventpoll]  watches ", "appendonly.aof", "/dev/null"]
     {
