@@ -27,7 +27,7 @@ pub struct CacheConfig {
 
 /// Default of [`CacheConfig::translate_after`]. A block that has run this often usually runs so often again that its
 /// translation saves more time than it costs.
-const TRANSLATE_AFTER: u32 = 50;
+const TRANSLATE_AFTER: u32 = 16;
 
 impl Default for CacheConfig {
     fn default() -> Self {

@@ -436,6 +436,12 @@ impl Asm {
         self.on_register(false, 0xc1, 5, dst);
         self.code.push(count);
     }
+    /// dst = src rotated right by `count`, 32 bits, zero-extended. Changes no flags. The host must have BMI2 (RORX).
+    pub(super) fn rotated32(&mut self, dst: Host, src: Host, count: u8) {
+        let extensions = (!(dst.0 >> 3) & 1) << 7 | 1 << 6 | (!(src.0 >> 3) & 1) << 5;
+        let registers = 3 << 6 | (dst.0 & 7) << 3 | src.0 & 7;
+        self.code.extend_from_slice(&[0xc4, extensions | 3, 0x7b, 0xf0, registers, count]);
+    }
     /// dst ^= src, 32 bits, zero-extended.
     pub(super) fn xor32(&mut self, dst: Host, src: Host) {
         self.on_register(false, 0x33, dst.0, src);
@@ -611,6 +617,7 @@ mod tests {
                 asm.copy(Host(a), Host(b));
                 asm.extend32(Host(a), Host(b));
                 asm.store32(Host(b), 0x10, Host(a));
+                asm.rotated32(Host(a), Host(b), 7);
                 asm.rotate_by_one(true, 3, Host(a));
                 asm.rotate_by_one(false, 2, Host(b));
                 asm.load_vector_vex(a, Host(b), 0x20);
@@ -635,6 +642,7 @@ mod tests {
                     format!("mov {a},{b}"),
                     format!("movsxd {a},{}", narrow(&b)),
                     format!("mov [{b}+16],{}", narrow(&a)),
+                    format!("rorx {},{},7", narrow(&a), narrow(&b)),
                     format!("rol {a},1"),
                     format!("ror {},1", narrow(&b)),
                     format!("vmovaps xmm{vector},[{b}+32]"),

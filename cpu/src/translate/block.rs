@@ -73,6 +73,7 @@ impl Translation {
             ways: Vec::new(),
             side_exits: Vec::new(),
             slow_paths: Vec::new(),
+            far_paths: Vec::new(),
         };
         trace.emit();
         let ways = trace.ways;
@@ -94,6 +95,7 @@ impl Emitter<'_> {
         }
         self.slow_paths();
         self.side_exits();
+        self.far_paths();
         self.asm.bind(full);
         self.asm.call_to(self.places.routines.full);
         self.leave_site(0, FULL);

@@ -24,6 +24,8 @@ pub(super) struct Source<'s> {
     /// Blocks of the trace, at least one. Together they have at most
     /// [`INSTRUCTIONS_MAX`](super::trace::INSTRUCTIONS_MAX) instructions.
     pub parts: &'s [Part<'s>],
+    /// True if the guest spends much time in the trace: its jumps to other pages are then in line.
+    pub hot: bool,
 }
 
 /// One block of a trace.
@@ -124,6 +126,17 @@ pub(super) struct SideExit {
     pub vectors: Vectors,
 }
 
+/// Code behind a trace that jumps to another page, if the trace's own code does not find the target.
+#[derive(Debug)]
+pub(super) struct FarPath {
+    /// Position of the code.
+    pub here: Label,
+    /// Number of the jump's site.
+    pub site: u32,
+    /// Address of the routine that finds the target.
+    pub routine: u64,
+}
+
 /// Translation of one trace in progress.
 pub(super) struct Emitter<'e> {
     pub asm: &'e mut Asm,
@@ -155,6 +168,8 @@ pub(super) struct Emitter<'e> {
     pub side_exits: Vec<SideExit>,
     /// Slow paths of the lookups so far, in the order of the lookups.
     pub slow_paths: Vec<SlowPath>,
+    /// Jumps to other pages whose targets must be found behind the trace.
+    pub far_paths: Vec<FarPath>,
 }
 
 impl<'e> Emitter<'e> {

@@ -7,9 +7,10 @@ use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
 use super::asm::{Alu, EQUAL, Label, R9, R10, R11, R12, R13, R14, R15};
 use super::choice::is_near_memory;
-use super::emitter::{Emitter, SideExit, Way};
+use super::emitter::{Emitter, FarPath, SideExit, Way};
 use super::frame::slot as at_slot;
 use super::registers::STACK;
+use super::routines::jumps;
 use super::{INTERPRET, NO_SITE};
 use crate::edges::{self, TABLE_SHIFT};
 use crate::op::operand::{gpr, is_gpr, is_memory};
@@ -191,7 +192,11 @@ impl Emitter<'_> {
         self.asm.add_to(R10, R10, after);
         self.asm.store(R13, 0, R10);
         self.code_behind(after);
-        self.asm.call_to(self.places.routines.called);
+        if self.source.hot {
+            jumps::record_call(self.asm);
+        } else {
+            self.asm.call_to(self.places.routines.called);
+        }
     }
     /// Emits code that loads R12 with the address of the translation at a call's return address. While there is no such
     /// translation, R12 is the address of code that leaves the block. If the return address is on another page, R12 is
@@ -261,8 +266,13 @@ impl Emitter<'_> {
     /// instruction `n`.
     fn far(&mut self, n: Option<usize>, stack: bool) {
         let site = self.site_of_jump(n);
-        self.asm.set(R11, u64::from(site));
-        self.asm.call_to(self.places.routines.hop[usize::from(stack)]);
+        if self.source.hot {
+            let other = self.far_path(site, self.places.routines.far[usize::from(stack)]);
+            jumps::find_hop(self.asm, stack, other);
+        } else {
+            self.asm.set(R11, u64::from(site));
+            self.asm.call_to(self.places.routines.hop[usize::from(stack)]);
+        }
         // The routine only computes the target. The jump instruction is here, so the host predicts it separately for
         // each block.
         self.asm.jump_register(R12);
@@ -279,17 +289,45 @@ impl Emitter<'_> {
             return self.far(n, stack);
         };
         let site = self.site_of_jump(n);
-        self.asm.set(R11, u64::from(site));
-        self.asm.set(R12, place >> 12);
-        self.asm.call_to(self.places.routines.direct[usize::from(stack)]);
+        let (routines, k) = (self.places.routines, usize::from(stack));
+        if self.source.hot {
+            let unknown = self.far_path(site, routines.far[k]);
+            let other = self.far_path(site, routines.hop[k]);
+            self.asm.set(R12, place >> 12);
+            jumps::check_page(self.asm, stack, unknown, other);
+        } else {
+            self.asm.set(R11, u64::from(site));
+            self.asm.set(R12, place >> 12);
+            self.asm.call_to(routines.direct[k]);
+        }
         self.go_to(None, place, way);
     }
     /// Emits a return to the linear address in R13. Sets the stack pointer from R14.
     fn far_back(&mut self, n: usize) {
         let site = self.site_of_jump(Some(n));
-        self.asm.set(R11, u64::from(site));
-        self.asm.call_to(self.places.routines.returns);
+        if self.source.hot {
+            let other = self.far_path(site, self.places.routines.hop[1]);
+            jumps::take_return(self.asm, other);
+        } else {
+            self.asm.set(R11, u64::from(site));
+            self.asm.call_to(self.places.routines.returns);
+        }
         self.asm.jump_register(R12);
+    }
+    /// Adds code behind the trace that jumps to the linear address in R13 by way of a routine. Returns its position.
+    fn far_path(&mut self, site: u32, routine: u64) -> Label {
+        let here = self.asm.label();
+        self.far_paths.push(FarPath { here, site, routine });
+        here
+    }
+    /// Emits the code of all jumps so far that the tables of recent targets do not have.
+    pub(super) fn far_paths(&mut self) {
+        for FarPath { here, site, routine } in std::mem::take(&mut self.far_paths) {
+            self.asm.bind(here);
+            self.asm.set(R11, u64::from(site));
+            self.asm.call_to(routine);
+            self.asm.jump_register(R12);
+        }
     }
     /// Returns the number of a new site (a position at which the block can be left) for the jump that instruction `n`
     /// makes, or [`NO_SITE`] if `n` is `None`. All registers must be saved.

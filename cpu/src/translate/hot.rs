@@ -14,7 +14,7 @@ use crate::op::Op;
 /// Ratio of the translator's `wanted_max` to [`Hot`]'s `after`. New code is published, i.e. made executable, after
 /// `wanted_max` lookups of unpublished blocks. Each publication makes all worker threads wait for a flush of the host's
 /// TLBs, so it must be rare.
-const WANTED_FACTOR: u32 = 8;
+const WANTED_FACTOR: u32 = 32;
 
 /// Translated blocks of one code cache. The translator is created with the first hot block, so that a CPU that executes
 /// little needs little memory.
@@ -56,7 +56,7 @@ impl Hot {
                 return None;
             }
             if let Some(slots) = self.recorder.finish(cache) {
-                self.translate(cache, core, &slots);
+                self.translate(cache, core, &slots, true);
             }
         }
         let block = cache.block(index);
@@ -65,7 +65,7 @@ impl Hot {
                 cache.block_mut(index).heat += 1;
                 return None;
             }
-            0 => self.translate(cache, core, &[index])?,
+            0 => self.translate(cache, core, &[index], false)?,
             id => id,
         };
         let translator = self.translator.as_mut()?;
@@ -76,13 +76,14 @@ impl Hot {
         let back = translator.run(core, id, cache.ops_pointer());
         Some(self.goes_on(cache, core, back))
     }
-    /// Translates the blocks in these slots as one trace, and returns the number of the first block's translation.
+    /// Translates the blocks in these slots as one trace, and returns the number of the first block's translation. The
+    /// trace is `hot` if samples led to it.
     /// Returns `None` if the host does not permit executable memory. Also returns `None` for a
     /// block on two pages if the TLB has no entry that permits execution of the second page, or if that page is not
     /// marked as a source of decoded code.
     #[cold]
     #[inline(never)]
-    fn translate(&mut self, cache: &mut Cache, core: &Core, slots: &[usize]) -> Option<u32> {
+    fn translate(&mut self, cache: &mut Cache, core: &Core, slots: &[usize], hot: bool) -> Option<u32> {
         if self.translator.is_none() {
             let wanted_max = self.after.saturating_mul(WANTED_FACTOR);
             self.translator = Translator::new(core.mem.tlb.mask(), wanted_max);
@@ -124,7 +125,7 @@ impl Hot {
             Part { bytes, ops, ops_start, place, expected }
         };
         let parts: Vec<Part<'_>> = slots.iter().map(part).collect();
-        let id = translator.translate(&parts, cache.model());
+        let id = translator.translate(&parts, hot, cache.model());
         cache.block_mut(index).translated = id;
         Some(id)
     }

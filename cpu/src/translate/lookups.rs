@@ -6,7 +6,7 @@
 
 use super::asm::{Alu, NOT_EQUAL, R10, R11, R13};
 use super::emitter::{Emitter, InHost, SlowPath};
-use super::routines::{Access, entry};
+use super::routines::{Access, quick_entry};
 use crate::mem::tlb;
 
 impl Emitter<'_> {
@@ -14,7 +14,7 @@ impl Emitter<'_> {
     /// the host address, the interpreter executes instruction `n`. Clobbers R10 and R11.
     pub(super) fn look_up(&mut self, access: Access, n: usize) {
         let (here, back) = (self.asm.label(), self.asm.label());
-        entry(self.asm, R11, self.places.tlb_mask);
+        quick_entry(self.asm, R11, self.places.tlb_mask);
         // The tag must equal the page of the access's last byte. The entry is that of the first byte's page.
         if access.aligned {
             // The bytes are on one page if the address is a multiple of the size. If it is not, no tag matches.

@@ -284,10 +284,10 @@ impl Translator {
     }
     /// Translates a trace and returns the number of its first block's translation, which is not 0. The caller ensures
     /// that there is room.
-    fn translate(&mut self, parts: &[Part<'_>], model: CpuModel) -> u32 {
+    fn translate(&mut self, parts: &[Part<'_>], hot: bool, model: CpuModel) -> u32 {
         let id = self.blocks.len() as u32 + 1;
         let place = parts[0].place;
-        let source = Source { model, id, parts };
+        let source = Source { model, id, parts, hot };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),

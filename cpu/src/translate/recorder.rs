@@ -122,7 +122,7 @@ impl Recorder {
         goes_on
     }
     /// Ends the recording in progress, if there is one. Returns the slots of a trace's blocks once enough recordings
-    /// agree.
+    /// agree. A trace of one block gains only if the block leads to another page.
     pub(super) fn finish(&mut self, cache: &Cache) -> Option<Vec<usize>> {
         let Recording { head, mut blocks, .. } = self.recording.take()?;
         let (mut times, mut common) = match self.candidates.remove(&head) {
@@ -145,6 +145,8 @@ impl Recorder {
             self.done.clear();
         }
         self.done.insert(head);
-        (blocks.len() > 1).then(|| blocks.into_iter().map(|(slot, _)| slot).collect())
+        let slots: Vec<usize> = blocks.into_iter().map(|(slot, _)| slot).collect();
+        let &last = slots.last()?;
+        (slots.len() > 1 || trace::ends_far(cache, last)).then_some(slots)
     }
 }

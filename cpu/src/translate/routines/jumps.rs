@@ -22,8 +22,8 @@ const TOP: i32 = field(offset_of!(Core, native) + offset_of!(Native, top));
 const RETURNS_MASK: u32 = ((RETURNS - 1) * size_of::<Return>()) as u32;
 const _: () = assert!(RETURNS.is_power_of_two() && size_of::<Return>().is_power_of_two());
 
-/// Emits the routine `called`.
-pub(super) fn called(asm: &mut Asm) {
+/// Emits what the routine `called` does.
+pub(in crate::translate) fn record_call(asm: &mut Asm) {
     asm.load(R11, R15, TOP);
     asm.add_to(R11, R11, size_of::<Return>() as i32);
     asm.and32(R11, RETURNS_MASK);
@@ -33,12 +33,10 @@ pub(super) fn called(asm: &mut Asm) {
     asm.store(R13, offset_of!(Return, va) as i32, R10);
     asm.store(R13, offset_of!(Return, epoch) as i32, R11);
     asm.store(R13, offset_of!(Return, code) as i32, R12);
-    asm.ret();
 }
 
-/// Emits the routine `returns`. `elsewhere` is the routine for returns that the ring of recent calls does not have.
-pub(super) fn returns(asm: &mut Asm, elsewhere: u64) {
-    let other = asm.label();
+/// Emits the usual case of the routine `returns`. Goes to `other` if the ring of recent calls does not have the return.
+pub(in crate::translate) fn take_return(asm: &mut Asm, other: Label) {
     asm.load(R12, R15, TOP);
     asm.sum(R9, R15, R12, 0, RETURNS_AT);
     asm.add_to(R12, R12, -(size_of::<Return>() as i32));
@@ -53,9 +51,6 @@ pub(super) fn returns(asm: &mut Asm, elsewhere: u64) {
     asm.copy(STACK, R14);
     asm.alu_imm(Alu::And, R13, -4096);
     asm.store(R15, slot(PAGE), R13);
-    asm.ret();
-    asm.bind(other);
-    asm.jump_to(elsewhere);
 }
 
 /// Emits a jump to `other` unless a register equals the word at `base + disp`.
@@ -64,9 +59,18 @@ fn jump_unless_equal(asm: &mut Asm, register: Host, base: Host, disp: i32, other
     asm.jump_if(NOT_EQUAL, other);
 }
 
-/// Emits a routine of `hop`. With `stack`, it sets the stack pointer from R14.
-pub(super) fn hop(asm: &mut Asm, stack: bool, elsewhere: u64) {
+/// Emits a routine that does what `usual` emits, and otherwise goes to the routine `elsewhere`.
+pub(super) fn or_elsewhere(asm: &mut Asm, elsewhere: u64, usual: impl FnOnce(&mut Asm, Label)) {
     let other = asm.label();
+    usual(asm, other);
+    asm.ret();
+    asm.bind(other);
+    asm.jump_to(elsewhere);
+}
+
+/// Emits the usual case of a routine of `hop`. Goes to `other` if the table of recent jumps does not have the target,
+/// with the linear address still in R13. With `stack`, it sets the stack pointer from R14.
+pub(in crate::translate) fn find_hop(asm: &mut Asm, stack: bool, other: Label) {
     hop_entry(asm, R12);
     jump_unless_equal(asm, R13, R12, offset_of!(Hop, va) as i32, other);
     asm.load(R10, R15, EPOCH);
@@ -77,14 +81,24 @@ pub(super) fn hop(asm: &mut Asm, stack: bool, elsewhere: u64) {
     asm.alu_imm(Alu::And, R13, -4096);
     asm.store(R15, slot(PAGE), R13);
     asm.load(R12, R12, offset_of!(Hop, code) as i32);
-    asm.ret();
-    asm.bind(other);
-    asm.jump_to(elsewhere);
 }
 
-/// Emits a routine of `direct`. With `stack`, it sets the stack pointer from R14.
+/// Emits a routine of `direct`.
 pub(super) fn direct(asm: &mut Asm, stack: bool, hop: u64, far: u64) {
     let (unknown, other) = (asm.label(), asm.label());
+    check_page(asm, stack, unknown, other);
+    asm.ret();
+    for (label, routine) in [(unknown, far), (other, hop)] {
+        asm.bind(label);
+        asm.add_to(RSP, RSP, 8);
+        asm.call_to(routine);
+        asm.jump_register(R12);
+    }
+}
+
+/// Emits the usual case of a routine of `direct`. Goes to `unknown` if the table of recent pages does not have the
+/// page, and to `other` if the page has another content number. With `stack`, it sets the stack pointer from R14.
+pub(in crate::translate) fn check_page(asm: &mut Asm, stack: bool, unknown: Label, other: Label) {
     page_entry(asm, R9);
     asm.copy(R10, R13);
     asm.alu_imm(Alu::And, R10, -4096);
@@ -96,13 +110,6 @@ pub(super) fn direct(asm: &mut Asm, stack: bool, hop: u64, far: u64) {
         asm.copy(STACK, R14);
     }
     asm.store(R15, slot(PAGE), R10);
-    asm.ret();
-    for (label, routine) in [(unknown, far), (other, hop)] {
-        asm.bind(label);
-        asm.add_to(RSP, RSP, 8);
-        asm.call_to(routine);
-        asm.jump_register(R12);
-    }
 }
 
 /// Emits the slow path of `hop`: it looks the target up in the TLB and the jump table, and updates the tables of recent

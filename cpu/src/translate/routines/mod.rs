@@ -27,11 +27,11 @@ mod edges;
 mod flags;
 mod handlers;
 mod interrupt_flag;
-mod jumps;
+pub(super) mod jumps;
 mod mxcsr;
 mod uppers;
 
-pub(super) use access::{Access, entry};
+pub(super) use access::{Access, quick_entry};
 pub(super) use constants::{DOUBLES_AT, MASKS_AT};
 
 use super::asm::{Asm, R11};
@@ -75,6 +75,8 @@ pub(super) struct Routines {
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the jump's
     /// site (see `sites`). The routine with index 1 also sets the stack pointer from R14.
     pub hop: [u64; 2],
+    /// Like `hop`, for targets that the table of recent jumps does not have.
+    pub far: [u64; 2],
     /// Like `hop`, for a target page that should have the content number in R12. A content number stands for the bytes
     /// of a page. If the routine cannot confirm the number, it jumps to the target itself and does not return.
     pub direct: [u64; 2],
@@ -132,14 +134,20 @@ impl Routines {
         routines.avx = emit(&mut |asm| uppers::avx(asm, interpret));
         routines.zero_uppers = emit(&mut uppers::zero);
         for stack in [false, true] {
-            let elsewhere = emit(&mut |asm| jumps::far(asm, mask, stack, leave));
-            let hop = emit(&mut |asm| jumps::hop(asm, stack, elsewhere));
-            routines.hop[usize::from(stack)] = hop;
-            routines.direct[usize::from(stack)] = emit(&mut |asm| jumps::direct(asm, stack, hop, elsewhere));
+            let far = emit(&mut |asm| jumps::far(asm, mask, stack, leave));
+            let hop = emit(&mut |asm| {
+                jumps::or_elsewhere(asm, far, |asm, other| jumps::find_hop(asm, stack, other));
+            });
+            let k = usize::from(stack);
+            (routines.far[k], routines.hop[k]) = (far, hop);
+            routines.direct[k] = emit(&mut |asm| jumps::direct(asm, stack, hop, far));
         }
-        routines.called = emit(&mut jumps::called);
+        routines.called = emit(&mut |asm| {
+            jumps::record_call(asm);
+            asm.ret();
+        });
         let elsewhere = routines.hop[1];
-        routines.returns = emit(&mut |asm| jumps::returns(asm, elsewhere));
+        routines.returns = emit(&mut |asm| jumps::or_elsewhere(asm, elsewhere, jumps::take_return));
         routines.handler = emit(&mut |asm| handlers::handler(asm, base, leave));
         routines.string = emit(&mut |asm| handlers::string(asm, base, leave));
         routines.second = emit(&mut |asm| code_pages::second(asm, mask, base, leave));
