@@ -53,8 +53,9 @@ pub(crate) struct Hop {
     _unused: u64,
 }
 
-/// Index mask of the table of jumps.
-pub(crate) const HOP_MASK: usize = (1 << 14) - 1;
+/// Index mask of the table of jumps. A larger table misses less often, but evicts more from the host's caches, which all
+/// machines of a world share.
+pub(crate) const HOP_MASK: usize = (1 << 12) - 1;
 /// Binary logarithm of the size of a [`Hop`] in bytes.
 pub(crate) const HOP_SHIFT: u8 = 5;
 
