@@ -67,6 +67,7 @@ impl Translation {
             plain: &plain,
             in_host: InHost::Nothing,
             known: None,
+            pending: None,
             part: 0,
             first: 0,
             charged: ops.len(),
@@ -120,17 +121,18 @@ impl Emitter<'_> {
             if n < done {
                 continue;
             }
+            let i = self.instructions[n];
+            let ends = n == last && lower(&i, self.source.model).1 == Kind::Ends;
+            match next {
+                Some(next) if ends => return self.go_through(&i, n, next),
+                _ => self.before(n),
+            }
             done = n + self.stack_run(n, last);
             if n < done {
                 continue;
             }
-            let i = self.instructions[n];
-            if n == last && lower(&i, self.source.model).1 == Kind::Ends {
-                match next {
-                    Some(next) => self.go_through(&i, n, next),
-                    None => self.end(&i, n),
-                }
-                return;
+            if ends {
+                return self.end(&i, n);
             }
             if can_be_arithmetic(&i, &self.ops[n]) {
                 self.arithmetic(&i, n);
@@ -153,6 +155,7 @@ impl Emitter<'_> {
         }
         if next.is_none() {
             // The block ends at its maximum length or at the end of its page.
+            self.store_pending();
             self.registers.save(self.asm);
             let next = i32::from(self.ops[last].off) + i32::from(self.ops[last].len);
             self.go_on(next, 0, None);

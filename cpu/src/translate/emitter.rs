@@ -8,6 +8,7 @@ use super::asm::{Asm, Host, Label};
 use super::choice::Plain;
 use super::lazy_flags::Operation;
 use super::links::Links;
+use super::pending::Pending;
 use super::registers::Registers;
 use super::routines::{Access, Routines};
 use super::sites::{Site, Sites};
@@ -106,6 +107,7 @@ pub(super) struct SlowPath {
     /// Position after the lookup, where the block continues.
     pub back: Label,
     pub access: Access,
+    pub pending: Option<Pending>,
     /// Site of the lookup, without its offset.
     pub site: Site,
 }
@@ -124,6 +126,7 @@ pub(super) struct SideExit {
     /// Guest registers that must be stored first, each with its host register.
     pub unsaved: Vec<(u8, Host)>,
     pub vectors: Vectors,
+    pub pending: Option<Pending>,
 }
 
 /// Code behind a trace that jumps to another page, if the trace's own code does not find the target.
@@ -156,6 +159,8 @@ pub(super) struct Emitter<'e> {
     /// Arithmetic operation (and its width) from whose stored operands all flags can be computed. `None` if the
     /// operation is not known at this point, or if a CF may be stored beside its operands.
     pub known: Option<(Operation, u8)>,
+    /// Flags whose operands are not stored. The stored operands are then outdated, and `known` is `None`.
+    pub pending: Option<Pending>,
     /// Index of the current block in the trace.
     pub part: usize,
     /// Index of the current block's first instruction in `instructions`.

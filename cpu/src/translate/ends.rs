@@ -33,7 +33,15 @@ impl Emitter<'_> {
         self.asm.jump_if(if taken { condition } else { condition ^ 1 }, here);
         let unsaved = self.registers.unsaved().collect();
         let vectors = self.registers.vectors;
-        self.side_exits.push(SideExit { here, part: self.part, n, taken, unsaved, vectors });
+        self.side_exits.push(SideExit {
+            here,
+            part: self.part,
+            n,
+            taken,
+            unsaved,
+            vectors,
+            pending: self.pending,
+        });
     }
     /// Emits the code of all exits from the trace.
     pub(super) fn side_exits(&mut self) {
@@ -43,6 +51,9 @@ impl Emitter<'_> {
                 self.asm.store(R15, at_slot(guest), host);
             }
             exit.vectors.save(self.asm);
+            if let Some(pending) = exit.pending {
+                pending.store(self.asm);
+            }
             // The start of the trace has subtracted all of its instructions from the number of instructions left.
             let rest = self.ops.len() - 1 - exit.n;
             self.asm.alu_memory_imm(Alu::Add, R15, at_slot(slot::LEFT), rest as i8);

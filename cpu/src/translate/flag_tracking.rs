@@ -16,14 +16,21 @@ impl Emitter<'_> {
     /// registers that hold guest registers.
     pub(super) fn need_flags(&mut self, condition: u8) {
         let overflow = matches!(condition, 0 | 1 | 12..=15);
-        match (self.in_host, self.known) {
-            (InHost::All, _) => return,
-            (InHost::AllButOverflow, _) if !overflow => return,
-            (InHost::CarryAndOverflow, _) if condition < 4 => return,
-            (InHost::Carry, _) if matches!(condition, 2 | 3) => return,
-            (InHost::CarryAndZero, _) if matches!(condition, 2..=7) => return,
-            (InHost::AllButParity, _) if !matches!(condition, 10 | 11) => return,
-            (_, Some((operation, log2))) if compute(self.asm, operation, log2) => {}
+        let are_there = match self.in_host {
+            InHost::All => true,
+            InHost::AllButOverflow => !overflow,
+            InHost::CarryAndOverflow => condition < 4,
+            InHost::Carry => matches!(condition, 2 | 3),
+            InHost::CarryAndZero => matches!(condition, 2..=7),
+            InHost::AllButParity => !matches!(condition, 10 | 11),
+            InHost::Nothing => false,
+        };
+        if are_there {
+            return;
+        }
+        self.store_pending();
+        match self.known {
+            Some((operation, log2)) if compute(self.asm, operation, log2) => {}
             _ => self.ask(self.places.routines.flags),
         }
         self.in_host = InHost::All;
@@ -31,10 +38,13 @@ impl Emitter<'_> {
     /// Makes the host's CF equal the guest's. The host's other flags are undefined. Preserves R13 and the general
     /// registers that hold guest registers.
     pub(super) fn need_carry(&mut self) {
-        match (self.in_host, self.known) {
-            (in_host, _) if in_host != InHost::Nothing => {}
-            (_, Some((Operation::Host, _))) => carry_of_host(self.asm),
-            (_, Some((operation, log2))) if compute(self.asm, operation, log2) => self.in_host = InHost::All,
+        if self.in_host != InHost::Nothing {
+            return;
+        }
+        self.store_pending();
+        match self.known {
+            Some((Operation::Host, _)) => carry_of_host(self.asm),
+            Some((operation, log2)) if compute(self.asm, operation, log2) => self.in_host = InHost::All,
             _ => self.ask(self.places.routines.carry),
         }
     }

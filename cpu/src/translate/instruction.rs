@@ -11,6 +11,7 @@ use super::emitter::{Emitter, InHost};
 use super::enter::handler_word;
 use super::frame::RFLAGS;
 use super::lazy_flags::Operation;
+use super::pending::Pending;
 use super::registers::GUEST_RSP;
 use crate::flags::bits;
 use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
@@ -65,7 +66,9 @@ impl Emitter<'_> {
         }
         let log2 = width(i, 0).trailing_zeros() as u8;
         let operation = operation(i);
-        if let Some(operation) = operation.filter(|_| seen) {
+        let pending = operation.filter(|_| seen && self.source.hot);
+        let pending = pending.and_then(|operation| Pending::after(i, operation, log2, &hosts));
+        if let Some(operation) = operation.filter(|_| seen && pending.is_none()) {
             self.keep_operands(i, operation, log2, &hosts);
         }
         self.emit_encoded();
@@ -79,16 +82,19 @@ impl Emitter<'_> {
         }
         match operation {
             Some(Operation::Host) if seen => {
+                self.pending = None;
                 self.in_host = InHost::All;
                 self.keep_host_flags(is_logic(i));
                 self.keep_kind(Operation::Host, 3);
             }
             Some(operation) if operation != Operation::Host || leaves_all_in_host(i) => {
                 self.in_host = if leaves_all_in_host(i) { InHost::All } else { InHost::AllButOverflow };
-                if seen && operation == Operation::Logic && !only_reads {
+                self.pending = pending;
+                let stores = seen && pending.is_none();
+                if stores && operation == Operation::Logic && !only_reads {
                     self.keep_result(log2, hosts[0]);
                 }
-                if seen {
+                if stores {
                     self.keep_kind(operation, log2);
                 } else {
                     self.known = None;
@@ -97,7 +103,9 @@ impl Emitter<'_> {
             // Nothing observes the flags of an instruction that reaches this arm. If `operation` is `None`,
             // `choice::plain` has checked that the flags are not observed. If `operation` is `Host`, the first arm has
             // handled the instructions whose flags are observed.
-            _ if i.rflags_modified() & ARITH != 0 => (self.in_host, self.known) = (InHost::Nothing, None),
+            _ if i.rflags_modified() & ARITH != 0 => {
+                (self.in_host, self.known, self.pending) = (InHost::Nothing, None, None);
+            }
             _ => {}
         }
     }

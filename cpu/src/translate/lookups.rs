@@ -30,13 +30,16 @@ impl Emitter<'_> {
         self.asm.alu_memory(Alu::Add, R13, R11, tlb::ADDEND as i32);
         self.asm.bind(back);
         let site = self.site_before(n);
-        self.slow_paths.push(SlowPath { here, back, access, site });
+        self.slow_paths.push(SlowPath { here, back, access, pending: self.pending, site });
         self.in_host = InHost::Nothing;
     }
     /// Emits the slow paths of all lookups so far.
     pub(super) fn slow_paths(&mut self) {
-        for SlowPath { here, back, access, site } in std::mem::take(&mut self.slow_paths) {
+        for SlowPath { here, back, access, pending, site } in std::mem::take(&mut self.slow_paths) {
             self.asm.bind(here);
+            if let Some(pending) = pending {
+                pending.store(self.asm);
+            }
             self.asm.set(R10, access.word());
             self.asm.call_to(self.places.routines.miss);
             self.add_site(site);

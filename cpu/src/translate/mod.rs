@@ -18,6 +18,7 @@
 //! - [`emitter`]: the state of a block's translation in progress
 //! - [`lookups`]: conversion of linear addresses to host addresses through the TLB
 //! - [`operands`]: addresses of memory operands
+//! - [`pending`]: flags that a trace stores only where it is left
 //! - [`flag_tracking`]: where the guest's flags are, at each position in a block
 //! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`bmi`], [`vectors`], [`avx`], [`fma`]:
 //!   translation of one instruction, of multiplications and other arithmetic, of bit tests and rotations, of a run of
@@ -84,6 +85,7 @@ mod lookups;
 mod memory;
 mod operands;
 mod partial;
+mod pending;
 mod recorder;
 mod registers;
 mod routines;

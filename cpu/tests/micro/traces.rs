@@ -110,3 +110,82 @@ fn a_trace_can_change_its_own_code() {
         a.hlt()
     }));
 }
+
+/// Flags that a trace has not stored are exact wherever the trace is left: at a branch, at an access that the interpreter
+/// must execute, and after the registers of the operands have changed.
+#[test]
+fn flags_of_a_trace_are_exact_where_it_is_left() {
+    type Code = fn(&mut Assembler) -> Result<(), Error>;
+    let sets: [Code; 16] = [
+        |a| a.cmp(rax, rbx),
+        |a| a.cmp(al, bl),
+        |a| a.cmp(eax, 0x4567_89ab),
+        |a| a.cmp(ax, -0x8000),
+        |a| a.test(rax, rbx),
+        |a| a.test(ebx, ebx),
+        |a| a.test(rax, 0x0f0f_0f0f),
+        |a| a.add(rax, rbx),
+        |a| a.add(bl, 0x7f),
+        |a| a.add(rax, i32::MIN),
+        |a| a.add(rax, rax),
+        |a| a.sub(eax, ebx),
+        |a| a.sub(rbx, -0x1234),
+        |a| a.and(ax, bx),
+        |a| a.or(rbx, qword_ptr(rdi)),
+        |a| a.xor(eax, eax),
+    ];
+    // The first eight change a register, and the others do not.
+    let then: [Code; 12] = [
+        |a| a.mov(eax, 77),
+        |a| a.mov(bl, cl),
+        |a| a.lea(rbx, qword_ptr(rax + rcx * 4 + 3)),
+        |a| a.movzx(eax, word_ptr(rdi + 8)),
+        |a| a.cmovl(rax, rcx),
+        |a| a.setc(bl),
+        |a| {
+            a.push(rcx)?;
+            a.push(rbx)?;
+            a.pop(rax)?;
+            a.pop(rbx)
+        },
+        |a| a.bswap(rax),
+        |a| a.mov(qword_ptr(rdi + 16), rax),
+        |a| a.bt(rcx, 1),
+        |a| a.nop(),
+        |a| a.movq(xmm1, rax),
+    ];
+    for then in then {
+        check_with_traces(&Guest::in_ring_0(|a| {
+            a.mov(rdi, DATA)?;
+            for sets in sets {
+                let (again, exit, next) = (a.create_label(), a.create_label(), a.create_label());
+                a.mov(ecx, 40)?;
+                a.set_label(again)?;
+                a.imul_3(r8, r8, 0x1234_5677)?;
+                a.add(r8, rcx)?;
+                a.mov(rax, r8)?;
+                a.mov(rbx, r8)?;
+                a.bswap(rbx)?;
+                // Every eighth access of the loop is on two pages.
+                a.mov(esi, ecx)?;
+                a.and(esi, 7)?;
+                a.lea(rsi, qword_ptr(rdi + rsi + 0xff2))?;
+                sets(a)?;
+                a.jp(exit)?;
+                then(a)?;
+                a.mov(rdx, qword_ptr(rsi))?;
+                a.adc(r9, rdx)?;
+                a.jmp(next)?;
+                a.set_label(exit)?;
+                a.pushfq()?;
+                a.pop(r10)?;
+                a.xor(r11, r10)?;
+                a.rol(r11, 1)?;
+                a.set_label(next)?;
+                a.dec(ecx)?;
+                a.jnz(again)?;
+            }
+            a.hlt()
+        }));
+    }
+}
