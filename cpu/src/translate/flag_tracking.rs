@@ -1,17 +1,68 @@
 //! Tracks where the guest's arithmetic flags are at each position in a block: in the host's flags, or as stored
 //! operands of lazy flags. Emits the code that computes the flags from the stored operands.
 
-use iced_x86::{Instruction, Mnemonic};
+use iced_x86::{ConditionCode, Instruction, Mnemonic};
 
 use super::asm::{Alu, Host, R10, R13, R15};
 use super::emitter::{Emitter, InHost};
 use super::frame::slot as at_slot;
 use super::lazy_flags::{self, Operation, carry_of_host, compute};
+use super::registers::GUEST_RSP;
 use crate::flags::bits;
-use crate::op::operand::is_immediate;
+use crate::op::operand::{gpr, is_gpr, is_immediate};
 use crate::op::slot;
 
 impl Emitter<'_> {
+    /// Emits the stores of pending flags, if there are any, so that other code can compute the flags.
+    pub(super) fn store_pending(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            if pending.store(self.asm) {
+                self.in_host = InHost::Nothing;
+            }
+            self.known = Some((pending.operation, pending.log2));
+        }
+    }
+    /// Emits the stores of pending flags if instruction `n` may read them in memory, leave the trace other than by a
+    /// lookup, or change the registers in which the operands are.
+    pub(super) fn before(&mut self, n: usize) {
+        if self
+            .pending
+            .is_some_and(|pending| self.changes(n).is_none_or(|guests| guests & pending.guests != 0))
+        {
+            self.store_pending();
+        }
+    }
+    /// Returns the guest registers that instruction `n` changes, or the pushes or pops that begin with it. `None` stands
+    /// for all registers, and for an instruction that may leave the trace other than by a lookup.
+    fn changes(&self, n: usize) -> Option<u16> {
+        let i = &self.instructions[n];
+        let written = |i: &Instruction| if is_gpr(i, 0) { 1 << (gpr(i.op0_register()) & 15) } else { 0 };
+        match i.mnemonic() {
+            Mnemonic::Cmp | Mnemonic::Test if self.plain[n].translated => Some(0),
+            Mnemonic::Push => (is_gpr(i, 0) || is_immediate(i, 0)).then_some(1 << GUEST_RSP),
+            Mnemonic::Pop if is_gpr(i, 0) => {
+                let pops = self.instructions[n..].iter().take_while(|i| i.mnemonic() == Mnemonic::Pop);
+                Some(pops.fold(1 << GUEST_RSP, |all, i| all | written(i)))
+            }
+            Mnemonic::Mov
+            | Mnemonic::Movzx
+            | Mnemonic::Movsx
+            | Mnemonic::Movsxd
+            | Mnemonic::Lea
+            | Mnemonic::Add
+            | Mnemonic::Sub
+            | Mnemonic::And
+            | Mnemonic::Or
+            | Mnemonic::Xor
+                if self.plain[n].translated =>
+            {
+                Some(written(i))
+            }
+            _ if i.condition_code() != ConditionCode::None && self.plain[n].translated => Some(written(i)),
+            Mnemonic::Nop | Mnemonic::Endbr64 => Some(0),
+            _ => None,
+        }
+    }
     /// Makes the host's flags equal the guest's, for all flags that the condition reads. Preserves R13 and the general
     /// registers that hold guest registers.
     pub(super) fn need_flags(&mut self, condition: u8) {

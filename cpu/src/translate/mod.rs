@@ -15,10 +15,10 @@
 //! - [`sites`]: positions in translated code at which the interpreter may have to take over
 //! - [`enter`]: entry to translated code, the return from it, and the functions that it calls
 //! - [`routines`]: code that all translations share
+//! - [`pending`]: flags that a trace stores only where it is left
 //! - [`emitter`]: the state of a block's translation in progress
 //! - [`lookups`]: conversion of linear addresses to host addresses through the TLB
 //! - [`operands`]: addresses of memory operands
-//! - [`pending`]: flags that a trace stores only where it is left
 //! - [`flag_tracking`]: where the guest's flags are, at each position in a block
 //! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`bmi`], [`vectors`], [`avx`], [`fma`]:
 //!   translation of one instruction, of multiplications and other arithmetic, of bit tests and rotations, of a run of

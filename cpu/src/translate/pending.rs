@@ -2,13 +2,12 @@
 //! operation before anything reads them. As long as they are in host registers, the trace stores them only where it is
 //! left, behind the trace.
 
-use iced_x86::{ConditionCode, Instruction, Mnemonic};
+use iced_x86::{Instruction, Mnemonic};
 
 use super::asm::{Alu, Asm, Host, R10, R15};
-use super::emitter::{Emitter, InHost};
 use super::frame::slot as at_slot;
 use super::lazy_flags::{self, Operation};
-use super::registers::{FIXED, GUEST_RSP};
+use super::registers::FIXED;
 use crate::op::operand::{gpr, is_gpr, is_immediate};
 use crate::op::slot;
 
@@ -16,12 +15,12 @@ use crate::op::slot;
 /// those of fixed guest registers, so they hold the values until the guest changes its registers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pending {
-    operation: Operation,
-    log2: u8,
+    pub operation: Operation,
+    pub log2: u8,
     x: First,
     y: Second,
     /// Guest registers in which the operands are.
-    guests: u16,
+    pub guests: u16,
 }
 
 /// The first operand of an operation. Its value is computed when it is stored.
@@ -124,58 +123,5 @@ impl Pending {
         }
         asm.store8_imm(R15, at_slot(slot::KIND), lazy_flags::kind(self.operation, self.log2));
         changes
-    }
-}
-
-impl Emitter<'_> {
-    /// Emits the stores of pending flags, if there are any, so that other code can compute the flags.
-    pub(super) fn store_pending(&mut self) {
-        if let Some(pending) = self.pending.take() {
-            if pending.store(self.asm) {
-                self.in_host = InHost::Nothing;
-            }
-            self.known = Some((pending.operation, pending.log2));
-        }
-    }
-    /// Emits the stores of pending flags if instruction `n` may read them in memory, leave the trace other than by a
-    /// lookup, or change the registers in which the operands are.
-    pub(super) fn before(&mut self, n: usize) {
-        if self
-            .pending
-            .is_some_and(|pending| self.changes(n).is_none_or(|guests| guests & pending.guests != 0))
-        {
-            self.store_pending();
-        }
-    }
-    /// Returns the guest registers that instruction `n` changes, or the pushes or pops that begin with it. `None` stands
-    /// for all registers, and for an instruction that may leave the trace other than by a lookup.
-    fn changes(&self, n: usize) -> Option<u16> {
-        let i = &self.instructions[n];
-        let written = |i: &Instruction| if is_gpr(i, 0) { 1 << (gpr(i.op0_register()) & 15) } else { 0 };
-        match i.mnemonic() {
-            Mnemonic::Cmp | Mnemonic::Test if self.plain[n].translated => Some(0),
-            Mnemonic::Push => (is_gpr(i, 0) || is_immediate(i, 0)).then_some(1 << GUEST_RSP),
-            Mnemonic::Pop if is_gpr(i, 0) => {
-                let pops = self.instructions[n..].iter().take_while(|i| i.mnemonic() == Mnemonic::Pop);
-                Some(pops.fold(1 << GUEST_RSP, |all, i| all | written(i)))
-            }
-            Mnemonic::Mov
-            | Mnemonic::Movzx
-            | Mnemonic::Movsx
-            | Mnemonic::Movsxd
-            | Mnemonic::Lea
-            | Mnemonic::Add
-            | Mnemonic::Sub
-            | Mnemonic::And
-            | Mnemonic::Or
-            | Mnemonic::Xor
-                if self.plain[n].translated =>
-            {
-                Some(written(i))
-            }
-            _ if i.condition_code() != ConditionCode::None && self.plain[n].translated => Some(written(i)),
-            Mnemonic::Nop | Mnemonic::Endbr64 => Some(0),
-            _ => None,
-        }
     }
 }
