@@ -10,7 +10,7 @@ use crate::translate::{Hot, Traces};
 /// speed, never its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Entries of the software TLB for each privilege mode. A power of two, at least two.
+    /// Entries of the software TLB in each of its two ways, for each privilege mode. A power of two, at least two.
     pub tlb_entries: usize,
     /// Entries of the cache of decoded blocks. A power of two.
     pub block_entries: usize,
@@ -32,7 +32,7 @@ const TRANSLATE_AFTER: u32 = 16;
 impl Default for CacheConfig {
     fn default() -> Self {
         CacheConfig {
-            tlb_entries: 4096,
+            tlb_entries: 2048,
             block_entries: 1 << 18,
             translate_after: Some(TRANSLATE_AFTER),
             traces: Traces::default(),

@@ -5,6 +5,11 @@
 //! its own, and the other modes have tables for each of the last address spaces (`super::spaces`), so that a process that
 //! runs again finds its entries.
 //!
+//! Each table has two *ways*. Lookups only ask the first. A new entry moves the old one of its slot to the second way, and
+//! an access that misses the first way but finds its page in the second exchanges the two. Without the second way, two
+//! busy pages at a distance of a table's size would miss alternately: a run of CPython that had such pages took twice as
+//! long.
+//!
 //! **Invariant.** An entry exists only while the paging entries from which it was derived are unchanged;
 //! `super::coherence` ensures this. A page has write tags only if `super::coherence` has marked it as written (dirty),
 //! and has marked it neither as decoded code nor as a page table.
@@ -41,6 +46,17 @@ struct Entry {
     addend: u64,
 }
 
+impl Entry {
+    /// True if the entry permits an access to the page.
+    fn is_of(&self, page: u64) -> bool {
+        self.read == page || self.write == page || self.exec == page
+    }
+    /// True if the entry permits no access.
+    fn is_empty(&self) -> bool {
+        self.is_of(NONE) && self.read == self.write && self.write == self.exec
+    }
+}
+
 /// Offsets of an entry's fields, and the binary logarithm of its size in bytes. Translated code uses these.
 pub(crate) const READ: usize = std::mem::offset_of!(Entry, read);
 pub(crate) const WRITE: usize = std::mem::offset_of!(Entry, write);
@@ -74,6 +90,9 @@ fn tables_of(space: usize) -> usize {
 
 const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
 
+/// Number of ways of a table.
+pub(crate) const WAYS: usize = 2;
+
 /// Number of parts of a table. A flush skips the parts that hold no entries.
 const PARTS: u32 = u64::BITS;
 
@@ -95,7 +114,7 @@ pub(crate) struct Tlb {
     entries: Vec<Entry>,
     /// Host address of the current mode's first entry. Translated code reads it.
     pub(crate) table: u64,
-    /// Number of entries per table, minus one. The number is a power of two.
+    /// Number of entries per way of a table, minus one. The number is a power of two.
     mask: usize,
     /// Index of the current mode's first entry.
     base: usize,
@@ -110,7 +129,7 @@ pub(crate) struct Tlb {
     used: Vec<u64>,
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
-    /// Indices of all entries that may have a write tag, unless there are more than [`WRITES_MAX`] of them: then
+    /// Indices, in the first way, of all slots that may have a write tag, unless there are more than [`WRITES_MAX`] of them: then
     /// `has_more_writes` is true.
     writes: Vec<u32>,
     has_more_writes: bool,
@@ -132,7 +151,7 @@ pub(crate) struct Tlb {
 }
 
 impl Tlb {
-    /// Creates a TLB with `entries` per table: a power of two, at least two. The lookup takes the entry for the first
+    /// Creates a TLB with `entries` in each way of a table: a power of two, at least two. The lookup takes the entry for the first
     /// byte's page and compares its tag with the last byte's page. With at least two entries, neighbouring pages have
     /// different entries, so an access across two pages never matches.
     pub(crate) fn new(entries: usize) -> Tlb {
@@ -147,7 +166,7 @@ impl Tlb {
             bases: [0; 4],
             bypass: false,
             used: Vec::new(),
-            part_shift: entries.trailing_zeros().saturating_sub(PARTS.trailing_zeros()),
+            part_shift: (WAYS * entries).trailing_zeros().saturating_sub(PARTS.trailing_zeros()),
             writes: Vec::new(),
             has_more_writes: false,
             kernel_below: false,
@@ -160,9 +179,17 @@ impl Tlb {
         tlb.code_moves(Owners::MAX);
         tlb
     }
-    /// Returns the number of entries per table, minus one.
+    /// Returns the number of entries per way of a table, minus one.
     pub(crate) fn mask(&self) -> usize {
         self.mask
+    }
+    /// Returns the number of entries per way of a table. It is also the distance between the entries of a slot.
+    fn way(&self) -> usize {
+        self.mask + 1
+    }
+    /// Returns the number of entries per table.
+    fn size(&self) -> usize {
+        WAYS * self.way()
     }
     #[inline(always)]
     pub(crate) fn mode(&self) -> Mode {
@@ -186,7 +213,7 @@ impl Tlb {
     pub(crate) fn enter(&mut self, space: usize) {
         self.left[self.space] = self.epochs;
         self.space = space;
-        let (tables, size) = (tables_of(space), self.mask + 1);
+        let (tables, size) = (tables_of(space), self.size());
         if self.used.len() < tables + 2 {
             self.used.resize(tables + 2, 0);
             self.entries.resize((tables + 2) * size, EMPTY);
@@ -241,8 +268,8 @@ impl Tlb {
     #[inline(always)]
     fn entry(&self, va: u64) -> &Entry {
         debug_assert!(self.index(va) < self.entries.len());
-        // SAFETY: `base` is a table's number times mask + 1, and the masked page number is at most `mask`. Each table up to
-        // those of the current address space has mask + 1 entries (`enter`).
+        // SAFETY: `base` is a table's number times the size of tables, and the masked page number is less than the size of a
+        // way. All tables up to those of the current address space are in `entries` (`enter`).
         unsafe { self.entries.get_unchecked(self.index(va)) }
     }
     /// Loads a `T`. Returns `None` unless the `T` lies within one page of which the TLB permits reads.
@@ -319,11 +346,18 @@ impl Tlb {
         }
         let page = va & PAGE_MASK;
         let tag = |on: bool| if on { page } else { NONE };
-        let i = self.index(va);
+        let (i, second) = (self.index(va), self.index(va) + self.way());
         if allow.write {
             self.note_write_tag(i);
         }
-        self.used[self.base >> self.mask.count_ones()] |= 1 << ((i - self.base) >> self.part_shift);
+        let old = self.entries[i];
+        if !old.is_empty() && !old.is_of(page) {
+            self.entries[second] = old;
+        }
+        let part = |i: usize| 1 << ((i - self.base) >> self.part_shift);
+        let parts = part(i) | part(second);
+        let table = self.base / self.size();
+        self.used[table] |= parts;
         self.entries[i] = Entry {
             read: tag(allow.read),
             write: tag(allow.write),
@@ -331,7 +365,24 @@ impl Tlb {
             addend: host.wrapping_sub(page),
         };
     }
-    /// Notes that the entry with this index gets a write tag.
+    /// Finds the entry for the page of `va` in the second way, if it permits this access, and exchanges it for the one in
+    /// the first way. Returns the host address of `va`.
+    pub(crate) fn take_second(&mut self, va: u64, access: Access) -> Option<u64> {
+        let i = self.index(va);
+        let there = i + self.way();
+        let second = self.entries[there];
+        let tag = match access {
+            Access::Read => second.read,
+            Access::Write => second.write,
+            Access::Exec => second.exec,
+        };
+        if tag != va & PAGE_MASK {
+            return None;
+        }
+        self.entries.swap(i, there);
+        Some(va.wrapping_add(second.addend))
+    }
+    /// Notes that the slot of the entry with this index gets a write tag.
     fn note_write_tag(&mut self, index: usize) {
         match u32::try_from(index) {
             Ok(index) if self.writes.len() < WRITES_MAX => self.writes.push(index),
@@ -344,9 +395,11 @@ impl Tlb {
         let page = va & PAGE_MASK;
         let slot = (va >> 12) as usize & self.mask;
         for table in tables(owners, self.used.len()) {
-            let e = &mut self.entries[table * (self.mask + 1) + slot];
-            if e.read == page || e.write == page || e.exec == page {
-                *e = EMPTY;
+            for way in 0..WAYS {
+                let e = &mut self.entries[table * WAYS * (self.mask + 1) + way * (self.mask + 1) + slot];
+                if e.is_of(page) {
+                    *e = EMPTY;
+                }
             }
         }
     }
@@ -364,13 +417,15 @@ impl Tlb {
             self.for_each_used(Owners::MAX, |e| e.write = NONE);
         } else {
             for &index in &self.writes {
+                // The entry may have moved to the second way.
                 self.entries[index as usize].write = NONE;
+                self.entries[index as usize + self.mask + 1].write = NONE;
             }
         }
         self.writes.clear();
     }
     fn for_each_used(&mut self, owners: Owners, mut each: impl FnMut(&mut Entry)) {
-        let size = self.mask + 1;
+        let size = self.size();
         for table in tables(owners, self.used.len()).filter(|&table| self.used[table] != 0) {
             let entries = &mut self.entries[table * size..][..size];
             for (n, part) in entries.chunks_mut(1 << self.part_shift).enumerate() {

@@ -119,6 +119,11 @@ impl Mem {
         if !canonical(va) {
             return Err(self.non_canonical());
         }
+        if mode == self.tlb.mode()
+            && let Some(host) = self.tlb.take_second(va, access)
+        {
+            return Ok(host.wrapping_sub(self.ram.base_address()));
+        }
         let user = matches!(mode, Mode::User | Mode::UserAligned);
         let code = |p: &super::PagingControl| {
             let fetch = access == Access::Exec && (p.nxe || p.smep);

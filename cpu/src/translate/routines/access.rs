@@ -5,7 +5,9 @@ use super::mxcsr::{resume_mxcsr, suspend_mxcsr};
 use super::uppers::{self, VECTOR_BYTES};
 use crate::mem::tlb;
 use crate::translate::MISSED;
-use crate::translate::asm::{Alu, Asm, EQUAL, Host, R10, R11, R13, R15, RAX, RCX, RDI, RDX, RSI, RSP};
+use crate::translate::asm::{
+    Alu, Asm, EQUAL, Host, NOT_EQUAL, R10, R11, R13, R15, RAX, RCX, RDI, RDX, RSI, RSP,
+};
 use crate::translate::enter::missed;
 use crate::translate::frame::{MIDDLE, TABLE};
 use crate::translate::registers::POOL;
@@ -61,8 +63,52 @@ pub(super) fn interpret(asm: &mut Asm, miss: u64) {
     asm.jump_to(miss);
 }
 
-/// Emits the routine `miss`. R10 is the last argument of [`missed`].
-pub(super) fn miss(asm: &mut Asm, base: u64, leave: u64) {
+/// Emits a search of the TLB's second way (`Tlb::take_second`), and the return to translated code if the page is there.
+fn take_second(asm: &mut Asm, mask: usize) {
+    const { assert!(tlb::READ == 0 && tlb::WRITE == 8) };
+    let second = ((mask + 1) << tlb::ENTRY_SHIFT) as i32;
+    let (elsewhere, other, any) = (asm.label(), asm.label(), asm.label());
+    asm.alu_imm(Alu::Cmp, R10, IMPOSSIBLE as i32);
+    asm.jump_if(EQUAL, elsewhere);
+    asm.push(RAX);
+    asm.push(RCX);
+    // RAX = size - 1, RCX = the access.
+    asm.copy(RAX, R10);
+    asm.shift_right(RAX, 2);
+    asm.add_to(RAX, RAX, -1);
+    asm.copy(RCX, R10);
+    asm.test_byte(RCX, 2);
+    asm.jump_if(EQUAL, any);
+    asm.test(3, R13, RAX);
+    asm.jump_if(NOT_EQUAL, other);
+    asm.bind(any);
+    // RAX = the page of the last byte, RCX = address of the tag.
+    asm.alu(Alu::Add, RAX, R13);
+    asm.alu_imm(Alu::And, RAX, -4096);
+    asm.and32(RCX, 1);
+    asm.sum(RCX, R11, RCX, 3, second);
+    asm.alu_memory(Alu::Cmp, RAX, RCX, 0);
+    asm.jump_if(NOT_EQUAL, other);
+    for word in (0..size_of::<[u64; 4]>() as i32).step_by(8) {
+        asm.load(RAX, R11, word);
+        asm.load(RCX, R11, second + word);
+        asm.store(R11, word, RCX);
+        asm.store(R11, second + word, RAX);
+    }
+    asm.alu_memory(Alu::Add, R13, R11, tlb::ADDEND as i32);
+    asm.pop(RCX);
+    asm.pop(RAX);
+    asm.ret();
+    asm.bind(other);
+    asm.pop(RCX);
+    asm.pop(RAX);
+    asm.bind(elsewhere);
+}
+
+/// Emits the routine `miss`. R10 is the last argument of [`missed`]. Unless R10 is [`IMPOSSIBLE`], R11 is the address of
+/// the entry that has been looked up.
+pub(super) fn miss(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
+    take_second(asm, mask);
     spill(asm);
     POOL.iter().rev().for_each(|&reg| asm.push(reg));
     asm.add_to(RSP, RSP, -VECTOR_BYTES);

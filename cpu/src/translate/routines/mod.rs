@@ -47,7 +47,7 @@ pub(super) struct Routines {
     /// Leaves translated code. R11 is the word to return.
     pub leave: u64,
     /// Serves an access that misses the TLB: replaces the linear address in R13 by the host address, after a page walk.
-    /// R10 is the access ([`Access::word`]). If a page walk cannot help, leaves the instruction to the interpreter.
+    /// R10 is the access ([`Access::word`]), and R11 the address of the TLB entry that does not permit it. If a page walk cannot help, leaves the instruction to the interpreter.
     pub miss: u64,
     /// Checks that the TLB permits execution at the linear address in R13. If it does not, leaves the instruction to
     /// the interpreter. Clobbers R13.
@@ -120,7 +120,7 @@ impl Routines {
         routines.enter = emit(&mut boundary::enter);
         let leave = emit(&mut boundary::leave);
         routines.leave = leave;
-        let miss = emit(&mut |asm| access::miss(asm, base, leave));
+        let miss = emit(&mut |asm| access::miss(asm, mask, base, leave));
         routines.miss = miss;
         routines.executable = emit(&mut |asm| code_pages::executable(asm, mask, miss));
         let interpret = emit(&mut |asm| access::interpret(asm, miss));
