@@ -129,8 +129,8 @@ pub(crate) struct Tlb {
     used: Vec<u64>,
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
-    /// Indices, in the first way, of all slots that may have a write tag, unless there are more than [`WRITES_MAX`] of them: then
-    /// `has_more_writes` is true.
+    /// Indices, in the first way, of all slots that may have a write tag, unless there are more than [`WRITES_MAX`] of
+    /// them: then `has_more_writes` is true.
     writes: Vec<u32>,
     has_more_writes: bool,
     /// True if the table of `Mode::Kernel` may hold addresses in the lower half of the address space. Also set by fills
@@ -151,9 +151,9 @@ pub(crate) struct Tlb {
 }
 
 impl Tlb {
-    /// Creates a TLB with `entries` in each way of a table: a power of two, at least two. The lookup takes the entry for the first
-    /// byte's page and compares its tag with the last byte's page. With at least two entries, neighbouring pages have
-    /// different entries, so an access across two pages never matches.
+    /// Creates a TLB with `entries` in each way of a table: a power of two, at least two. The lookup takes the entry for
+    /// the first byte's page and compares its tag with the last byte's page. With at least two entries, neighbouring pages
+    /// have different entries, so an access across two pages never matches.
     pub(crate) fn new(entries: usize) -> Tlb {
         assert!(entries.is_power_of_two() && entries > 1);
         let mut tlb = Tlb {
