@@ -53,7 +53,7 @@ impl Entry {
     }
     /// True if the entry permits no access.
     fn is_empty(&self) -> bool {
-        self.is_of(NONE) && self.read == self.write && self.write == self.exec
+        [self.read, self.write, self.exec] == [NONE; 3]
     }
 }
 
@@ -91,7 +91,7 @@ fn tables_of(space: usize) -> usize {
 const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
 
 /// Number of ways of a table.
-pub(crate) const WAYS: usize = 2;
+const WAYS: usize = 2;
 
 /// Number of parts of a table. A flush skips the parts that hold no entries.
 const PARTS: u32 = u64::BITS;
