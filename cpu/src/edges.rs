@@ -19,9 +19,7 @@
 
 use crate::core::Core;
 pub use crate::core::edges::{CodeLocation, EDGES_MAX, Edge, page_name};
-pub(crate) use crate::core::edges::{
-    Edges, NUMBER_ROTATION, OFFSET, TABLE_MASK, TABLE_SHIFT, first_slot, number, word,
-};
+pub(crate) use crate::core::edges::{Edges, NUMBER_ROTATION, OFFSET, TABLE_MASK, TABLE_SHIFT, number, word};
 use crate::op::{JUMP, Op, slot};
 
 impl Core {
@@ -53,15 +51,18 @@ impl Core {
     /// has the linear address of the page of `to`.
     pub(crate) fn note_edge(&mut self, to: u64) {
         let from = std::mem::take(&mut self.regs[slot::FROM as usize]);
+        let check = std::mem::take(&mut self.native.edge_check);
         let address = self.regs[slot::PAGE as usize] | to & OFFSET;
         let user = self.cpl == 3;
         if let Some(edges) = &mut self.edges {
             edges.note(from, to, address, user);
+            edges.known[check as usize] = 1;
         }
     }
     /// Discards the pending branch. Callers use it when something other than the branch determines the next
     /// instruction.
     pub(crate) fn stray(&mut self) {
         self.regs[slot::FROM as usize] = 0;
+        self.native.edge_check = 0;
     }
 }

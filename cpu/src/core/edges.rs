@@ -58,13 +58,28 @@ pub struct Edge {
     pub user: bool,
 }
 
+/// Number of checks that translated code can have ([`Edges::known`]).
+pub(crate) const CHECKS: usize = 1 << 20;
+/// Number of translations that can record edges ([`Edges::last`]), plus one.
+pub(crate) const TRANSLATIONS: usize = 1 << 18;
+
 /// The branch edges that one CPU has recorded.
 #[derive(Debug)]
 pub(crate) struct Edges {
     /// Hash table of the edges' numbers ([`number`]), with linear probing from [`first_slot`]. 0 is an empty entry.
     table: Zeroed<u64>,
-    seen: usize,
+    /// Filled entries of `table`.
+    filled: Vec<u32>,
     fresh: Vec<Edge>,
+    /// By number of a check in translated code: 1 if all edges that it stands for are recorded, otherwise 0. The entries
+    /// of one place in the code are side by side, and code that the guest executes has few, so the host's caches hold
+    /// more of them than of `table`. Number 0 stands for no check.
+    pub known: Zeroed<u8>,
+    /// By number of a translation: the last recorded branch that led to it, or 0.
+    pub last: Zeroed<u64>,
+    /// Numbers of checks and of translations that translated code had when it last ran, i.e. the length of what `known`
+    /// and `last` contain.
+    pub used: (usize, usize),
 }
 
 const _: () = assert!(size_of::<u64>() == 1 << TABLE_SHIFT);
@@ -83,7 +98,14 @@ pub(crate) fn first_slot(number: u64) -> usize {
 
 impl Edges {
     pub(crate) fn new() -> Edges {
-        Edges { table: Zeroed::new(TABLE_MASK + 1), seen: 0, fresh: Vec::new() }
+        Edges {
+            table: Zeroed::new(TABLE_MASK + 1),
+            filled: Vec::new(),
+            fresh: Vec::new(),
+            known: Zeroed::new(CHECKS),
+            last: Zeroed::new(TRANSLATIONS),
+            used: (0, 0),
+        }
     }
     /// Returns the host address of the table. Translated code reads the table itself.
     pub(crate) fn table_address(&self) -> u64 {
@@ -95,11 +117,18 @@ impl Edges {
     }
     /// Forgets all recorded edges, so that each is recorded again when the guest next executes it.
     pub(crate) fn forget(&mut self) {
-        if self.seen > 0 {
-            self.table.fill(0);
-            self.seen = 0;
+        for slot in self.filled.drain(..) {
+            self.table[slot as usize] = 0;
         }
         self.fresh.clear();
+        self.forget_translations();
+    }
+    /// Forgets what translated code knows of recorded edges, because it is about to be dropped, or because no edge is
+    /// recorded any more.
+    pub(crate) fn forget_translations(&mut self) {
+        let (checks, translations) = std::mem::take(&mut self.used);
+        self.known[..checks].fill(0);
+        self.last[..translations].fill(0);
     }
     /// Inserts an edge number. Returns true if the number is new and the table has room. Number 0 marks an empty entry,
     /// so an edge with this number is never recorded. Translated code treats 0 in the same way.
@@ -111,10 +140,10 @@ impl Edges {
         while self.table[slot] != 0 && self.table[slot] != number {
             slot = (slot + 1) & TABLE_MASK;
         }
-        let new = self.table[slot] == 0 && self.seen < EDGES_MAX;
+        let new = self.table[slot] == 0 && self.filled.len() < EDGES_MAX;
         if new {
             self.table[slot] = number;
-            self.seen += 1;
+            self.filled.push(slot as u32);
         }
         new
     }
@@ -175,6 +204,16 @@ mod tests {
         edges.forget();
         edges.note(word(1, 0x10), word(1, 0x20), 1, true);
         assert_eq!(edges.take().len(), 1);
+    }
+
+    #[test]
+    fn what_translated_code_knows_is_forgotten() {
+        let mut edges = Edges::new();
+        edges.used = (3, 2);
+        edges.known[2] = 1;
+        edges.last[1] = word(5, 0x10);
+        edges.forget();
+        assert_eq!((edges.known[2], edges.last[1], edges.used), (0, 0, (0, 0)));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) const PAGES: u8 = 21;
 pub(crate) const HOPS: u8 = 22;
 /// Host address of guest RAM. Used by translated code only.
 pub(crate) const RAM: u8 = 30;
-/// Host address of the table of recorded branch edges ([`crate::edges`]). Used by translated code only.
+/// Host address of the table of checks for recorded branch edges ([`crate::edges`]). Used by translated code only.
 pub(crate) const EDGES: u8 = 23;
 /// Location (page and offset) of a near branch whose target has not been fetched yet. 0 if there is none, or if the CPU
 /// does not record branch edges ([`crate::edges`]).

@@ -7,10 +7,11 @@
 
 use iced_x86::{Decoder, Encoder, Instruction};
 
-use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R13, R15};
+use super::asm::{Alu, Asm, BELOW, Label, R11, R13, R15};
 use super::avx::can_be_avx;
+use super::checks::Checks;
 use super::choice::{can_be_arithmetic, can_be_bmi, can_be_partial, plain};
-use super::emitter::{Emitter, InHost, Part, Places, Source, Way};
+use super::emitter::{Behind, Emitter, InHost, Part, Places, Source, Way};
 use super::fma::can_be_fma;
 use super::frame::slot as at_slot;
 use super::memory::REDIRECT_BYTES;
@@ -43,6 +44,7 @@ impl Translation {
         source: &Source<'_>,
         places: &Places<'_>,
         sites: &mut Sites,
+        checks: &mut Checks,
     ) -> Emitted<'_> {
         self.asm.clear(places.next);
         self.registers.clear();
@@ -59,6 +61,7 @@ impl Translation {
             asm: &mut self.asm,
             registers: &mut self.registers,
             sites,
+            checks,
             encoder: Encoder::new(64),
             source,
             places,
@@ -75,6 +78,7 @@ impl Translation {
             side_exits: Vec::new(),
             slow_paths: Vec::new(),
             far_paths: Vec::new(),
+            unrecorded: Vec::new(),
         };
         trace.emit();
         let ways = trace.ways;
@@ -84,7 +88,7 @@ impl Translation {
 
 impl Emitter<'_> {
     fn emit(&mut self) {
-        let full = self.begin();
+        let (full, behind) = self.begin();
         let parts = self.source.parts;
         for (part, next) in parts.iter().zip(parts[1..].iter().map(Some).chain([None])) {
             self.instructions_of(part, next.map(|next| next.place));
@@ -97,6 +101,10 @@ impl Emitter<'_> {
         self.slow_paths();
         self.side_exits();
         self.far_paths();
+        self.unrecorded();
+        if let Some(behind) = behind {
+            self.arrived(behind);
+        }
         self.asm.bind(full);
         self.asm.call_to(self.places.routines.full);
         self.leave_site(0, FULL);
@@ -164,16 +172,17 @@ impl Emitter<'_> {
 
     /// Emits the start of a trace: it subtracts the trace's length from the number of instructions left before the
     /// limit (the count at which the run stops), checks the second page of a block that has one, and records the edge
-    /// to the first block. Returns the label of the code that runs if the limit lies within the trace.
-    fn begin(&mut self) -> Label {
+    /// to the first block. Returns the label of the code that runs if the limit lies within the trace, and the positions of
+    /// code for edges behind the trace.
+    fn begin(&mut self) -> (Label, Option<Behind>) {
         let full = self.asm.label();
         let count = self.ops.len() as i8;
         self.asm.alu_memory_imm(Alu::Sub, R15, at_slot(slot::LEFT), count);
         debug_assert!(self.asm.here() >= self.places.next + REDIRECT_BYTES as u64);
         self.asm.jump_if(BELOW, full);
         self.other_page();
-        self.arrive();
-        full
+        let behind = self.arrive();
+        (full, behind)
     }
 
     /// Emits the check that the second page of a straddling instruction has the same contents as at translation. The
@@ -185,20 +194,6 @@ impl Emitter<'_> {
             self.asm.set(R11, second);
             self.asm.call_to(self.places.routines.second);
             self.site(0);
-        }
-    }
-
-    /// Emits code that records the edge (executed jump) that led to this block, if edges are recorded. At this point no
-    /// guest register is in a host register of the pool (`registers::POOL`).
-    fn arrive(&mut self) {
-        if self.block().expected.named != 0 {
-            let nowhere = self.asm.label();
-            self.asm.load(R10, R15, at_slot(slot::FROM));
-            self.asm.test(3, R10, R10);
-            self.asm.jump_short_if(EQUAL, nowhere);
-            self.asm.set(R11, self.block().expected.named);
-            self.asm.call_to(self.places.routines.edge);
-            self.asm.bind(nowhere);
         }
     }
 }

@@ -5,6 +5,7 @@
 use iced_x86::{Encoder, Instruction};
 
 use super::asm::{Asm, Host, Label};
+use super::checks::Checks;
 use super::choice::Plain;
 use super::lazy_flags::Operation;
 use super::links::Links;
@@ -27,6 +28,8 @@ pub(super) struct Source<'s> {
     pub parts: &'s [Part<'s>],
     /// True if the guest spends much time in the trace: its jumps to other pages are then in line.
     pub hot: bool,
+    /// Address of the first block's own translation. Needed if the trace has several blocks and records edges.
+    pub alone: Option<u64>,
 }
 
 /// One block of a trace.
@@ -54,6 +57,8 @@ pub(super) struct Expected {
     /// Place of the block that probably comes next: the block in the cache slot of this block's last successor. Another
     /// block may have filled the slot since then. `None` if the slot is empty.
     pub next: Option<u64>,
+    /// Location of that block, as in `named`.
+    pub next_named: u64,
     /// True if the block ends with a conditional branch that must be counted.
     pub counts: bool,
 }
@@ -138,6 +143,33 @@ pub(super) struct FarPath {
     pub site: u32,
     /// Address of the routine that finds the target.
     pub routine: u64,
+    /// Location of the branch, if edges (executed jumps) are recorded.
+    pub from: Option<u64>,
+}
+
+/// Code behind a trace to which the start of the trace leads, if edges (executed jumps) are recorded.
+#[derive(Debug)]
+pub(super) struct Behind {
+    /// Position of the code that runs if a branch has led to the trace, and the position where the trace goes on.
+    pub branch: Label,
+    pub nowhere: Label,
+    /// For a trace of several blocks: the position of the code that runs if the edges in it may not be recorded yet, the
+    /// position where the trace goes on, the number of the trace's check, and the address of the first block's own
+    /// translation.
+    pub check: Option<(Label, Label, u32, u64)>,
+}
+
+/// Code behind a trace that runs if an edge (an executed jump) may not be recorded yet.
+#[derive(Debug)]
+pub(super) struct Unrecorded {
+    /// Position of the code.
+    pub here: Label,
+    /// Position in the trace at which it goes on.
+    pub back: Label,
+    /// Number of the edge's check.
+    pub check: u32,
+    /// Location of the branch, which [`slot::FROM`](crate::op::slot::FROM) must contain. `None` if it does already.
+    pub from: Option<u64>,
 }
 
 /// Translation of one trace in progress.
@@ -145,6 +177,7 @@ pub(super) struct Emitter<'e> {
     pub asm: &'e mut Asm,
     pub registers: &'e mut Registers,
     pub sites: &'e mut Sites,
+    pub checks: &'e mut Checks,
     pub encoder: Encoder,
     pub source: &'e Source<'e>,
     pub places: &'e Places<'e>,
@@ -175,6 +208,8 @@ pub(super) struct Emitter<'e> {
     pub slow_paths: Vec<SlowPath>,
     /// Jumps to other pages whose targets must be found behind the trace.
     pub far_paths: Vec<FarPath>,
+    /// Edges within the page, and to the likely target of a jump to another page, that the code checks.
+    pub unrecorded: Vec<Unrecorded>,
 }
 
 impl<'e> Emitter<'e> {

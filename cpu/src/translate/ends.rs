@@ -5,16 +5,16 @@
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
-use super::asm::{Alu, EQUAL, Label, R9, R10, R11, R12, R13, R14, R15};
+use super::asm::{Alu, Label, R9, R10, R11, R12, R13, R14, R15};
 use super::choice::is_near_memory;
-use super::emitter::{Emitter, FarPath, SideExit, Way};
+use super::emitter::{Emitter, Expected, FarPath, SideExit, Way};
 use super::frame::slot as at_slot;
 use super::registers::STACK;
 use super::routines::jumps;
 use super::{INTERPRET, NO_SITE};
-use crate::edges::{self, TABLE_SHIFT};
+use crate::edges::OFFSET;
 use crate::op::operand::{gpr, is_gpr, is_memory};
-use crate::op::{JUMP, Op, slot};
+use crate::op::{Op, slot};
 
 impl Emitter<'_> {
     /// Emits the branch that ends a block, if the trace goes on with the block at `place`. If the branch leads elsewhere,
@@ -60,9 +60,9 @@ impl Emitter<'_> {
             (self.part, self.first) = (exit.part, exit.n + 1 - self.source.parts[exit.part].ops.len());
             let op = &self.ops[exit.n];
             if exit.taken {
-                self.go_on(op.disp, 1, Some(exit.n));
+                self.branch(op, op.disp, 1, Some(exit.n));
             } else {
-                self.go_on(i32::from(op.off) + i32::from(op.len), 0, None);
+                self.branch(op, i32::from(op.off) + i32::from(op.len), 0, None);
             }
         }
     }
@@ -99,8 +99,8 @@ impl Emitter<'_> {
                     self.asm.copy(STACK, R14);
                     self.branch(op, op.disp, 0, Some(n));
                 } else {
-                    self.depart(op);
-                    self.far_direct(Some(n), true, op.disp, 0);
+                    let from = self.location(op);
+                    self.far_direct(Some(n), true, op.disp, 0, from);
                 }
             }
             Mnemonic::Call if i.code() == Code::Call_rm64 && (is_gpr(i, 0) || is_near_memory(i, op)) => {
@@ -116,14 +116,12 @@ impl Emitter<'_> {
                 }
                 self.push_return(after, n);
                 self.asm.copy(R13, R9);
-                self.depart(op);
-                self.far(Some(n), true);
+                self.far(Some(n), true, self.location(op));
             }
             Mnemonic::Jmp if i.code() == Code::Jmp_rm64 && (is_gpr(i, 0) || is_near_memory(i, op)) => {
                 self.registers.save(self.asm);
                 self.target(i, op, n);
-                self.depart(op);
-                self.far(Some(n), false);
+                self.far(Some(n), false, self.location(op));
             }
             Mnemonic::Ret => {
                 self.registers.save(self.asm);
@@ -131,7 +129,7 @@ impl Emitter<'_> {
                 self.check(8, false, n);
                 self.asm.load(R13, R13, 0);
                 self.asm.add_to(R14, STACK, 8 + op.imm as i32);
-                self.depart(op);
+                self.depart(self.location(op));
                 self.far_back(n);
             }
             _ if i.is_string_instruction() => {
@@ -151,35 +149,16 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::BRANCHES), R11);
         }
     }
-    /// If edges (executed jumps) are recorded, emits code that stores the branch's location in [`slot::FROM`], which
-    /// the next block reads. The caller then emits the branch itself, which retires or faults. The emitted code changes
-    /// no flags, and no register except R11.
-    fn depart(&mut self, op: &Op) {
-        if self.block().expected.named != 0 {
-            debug_assert!(op.aux & JUMP != 0);
-            let offset = u64::from(op.off);
-            self.asm.set(R11, self.block().expected.named & !0xfff | offset);
-            self.asm.store(R15, at_slot(slot::FROM), R11);
-        }
-    }
-    /// Emits a direct branch to an offset from the start of the page. If the target is on this page, the edge is known
-    /// at translation, so the emitted code first checks whether the edge is already recorded. All registers must be
-    /// saved.
+    /// Emits a direct branch to an offset from the start of the page. All registers must be saved.
     fn branch(&mut self, op: &Op, offset: i32, way: usize, n: Option<usize>) {
-        if self.block().expected.named != 0 && in_page(offset) {
-            let place = |offset: u64| self.block().expected.named & !0xfff | offset;
-            let number = edges::number(place(u64::from(op.off)), place(offset as u64));
-            let known = self.asm.label();
-            self.asm.load(R11, R15, at_slot(slot::EDGES));
-            self.asm.set(R10, number);
-            self.asm.alu_memory(Alu::Cmp, R10, R11, (edges::first_slot(number) << TABLE_SHIFT) as i32);
-            self.asm.jump_short_if(EQUAL, known);
-            self.depart(op);
-            self.asm.bind(known);
-        } else {
-            self.depart(op);
+        let from = self.location(op);
+        if !in_page(offset) {
+            return self.far_direct(n, false, offset, way, from);
         }
-        self.go_on(offset, way, n);
+        if let Some(from) = from {
+            self.depart_to(from, from & !OFFSET | offset as u64);
+        }
+        self.go_to(None, self.place_at(offset), way);
     }
     /// Emits code that loads the target of an indirect branch into R13.
     fn target(&mut self, i: &Instruction, op: &Op, n: usize) {
@@ -242,7 +221,7 @@ impl Emitter<'_> {
     /// Emits a jump to an offset from the start of the page, on this page or another. All registers must be saved.
     pub(super) fn go_on(&mut self, offset: i32, way: usize, n: Option<usize>) {
         if !in_page(offset) {
-            return self.far_direct(n, false, offset, way);
+            return self.far_direct(n, false, offset, way, None);
         }
         self.go_to(None, self.place_at(offset), way);
     }
@@ -274,11 +253,12 @@ impl Emitter<'_> {
     }
     /// Emits a jump to the linear address in R13, on any page. With `stack`, the stack pointer is set from R14. All
     /// registers must be saved. If the address is not canonical, the interpreter executes the jump, which is
-    /// instruction `n`.
-    fn far(&mut self, n: Option<usize>, stack: bool) {
+    /// instruction `n`. `from` is the location of the branch, if the edge must be recorded.
+    fn far(&mut self, n: Option<usize>, stack: bool, from: Option<u64>) {
+        self.depart(from);
         let site = self.site_of_jump(n);
         if self.source.hot {
-            let other = self.far_path(site, self.places.routines.far[usize::from(stack)]);
+            let other = self.far_path(site, self.places.routines.far[usize::from(stack)], None);
             jumps::find_hop(self.asm, stack, other);
         } else {
             self.asm.set(R11, u64::from(site));
@@ -291,25 +271,32 @@ impl Emitter<'_> {
     /// Emits a jump to another page. `offset` is the target's offset from the start of the current page. The likely
     /// target is the block that was last executed after the current block. If that block has the right offset in its
     /// page, the emitted code checks that the page at the jump's address has the same contents as the block's page, and
-    /// then jumps directly to the block.
-    fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
+    /// then jumps directly to the block. `from` is the location of the branch, if the edge must be recorded.
+    fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize, from: Option<u64>) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);
-        let next = self.block().expected.next.filter(|place| *place as i32 & 0xfff == offset & 0xfff);
-        let Some(place) = next else {
-            return self.far(n, stack);
+        let Expected { next, next_named, .. } = self.block().expected;
+        let Some(place) = next.filter(|place| *place as i32 & 0xfff == offset & 0xfff) else {
+            return self.far(n, stack, from);
         };
         let site = self.site_of_jump(n);
         let (routines, k) = (self.places.routines, usize::from(stack));
         if self.source.hot {
-            let unknown = self.far_path(site, routines.far[k]);
-            let other = self.far_path(site, routines.hop[k]);
+            let unknown = self.far_path(site, routines.far[k], from);
+            let other = self.far_path(site, routines.hop[k], from);
             self.asm.set(R12, place >> 12);
             jumps::check_page(self.asm, stack, unknown, other);
+            if let Some(from) = from {
+                self.depart_to(from, next_named);
+            }
         } else {
+            self.depart(from);
             self.asm.set(R11, u64::from(site));
             self.asm.set(R12, place >> 12);
             self.asm.call_to(routines.direct[k]);
+            if let Some(from) = from {
+                self.departed_to(from, next_named);
+            }
         }
         self.go_to(None, place, way);
     }
@@ -317,7 +304,7 @@ impl Emitter<'_> {
     fn far_back(&mut self, n: usize) {
         let site = self.site_of_jump(Some(n));
         if self.source.hot {
-            let other = self.far_path(site, self.places.routines.hop[1]);
+            let other = self.far_path(site, self.places.routines.hop[1], None);
             jumps::take_return(self.asm, other);
         } else {
             self.asm.set(R11, u64::from(site));
@@ -326,15 +313,16 @@ impl Emitter<'_> {
         self.asm.jump_register(R12);
     }
     /// Adds code behind the trace that jumps to the linear address in R13 by way of a routine. Returns its position.
-    fn far_path(&mut self, site: u32, routine: u64) -> Label {
+    fn far_path(&mut self, site: u32, routine: u64, from: Option<u64>) -> Label {
         let here = self.asm.label();
-        self.far_paths.push(FarPath { here, site, routine });
+        self.far_paths.push(FarPath { here, site, routine, from });
         here
     }
     /// Emits the code of all jumps so far that the tables of recent targets do not have.
     pub(super) fn far_paths(&mut self) {
-        for FarPath { here, site, routine } in std::mem::take(&mut self.far_paths) {
+        for FarPath { here, site, routine, from } in std::mem::take(&mut self.far_paths) {
             self.asm.bind(here);
+            self.depart(from);
             self.asm.set(R11, u64::from(site));
             self.asm.call_to(routine);
             self.asm.jump_register(R12);

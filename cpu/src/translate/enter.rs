@@ -43,12 +43,21 @@ impl Translator {
         core.regs[slot::CONTENTS as usize] = core.mem.contents_address();
         core.regs[slot::RAM as usize] = core.mem.ram.base_address();
         core.regs[slot::JUMPS as usize] = self.jumps.as_ptr() as u64;
-        core.regs[slot::EDGES as usize] = core.edges.as_ref().map_or(0, |edges| edges.table_address());
         core.native.ops = ops as u64;
         core.native.host_mxcsr = host_fp::sse::HOST;
         if core.native.generation != self.generation {
             core.native.generation = self.generation;
             (core.native.returns, core.native.near) = Default::default();
+            core.native.edge_check = 0;
+            if let Some(edges) = &mut core.edges {
+                edges.forget_translations();
+            }
+        }
+        if let Some(edges) = &mut core.edges {
+            edges.used = (self.checks.used(), self.blocks.len() + 1);
+            core.regs[slot::EDGES as usize] = edges.known.as_ptr() as u64;
+            core.native.edges = edges.table_address();
+            core.native.edges_last = edges.last.as_ptr() as u64;
         }
         let near = core.native.near.get_or_insert_with(Near::new);
         core.regs[slot::HOPS as usize] = near.hops.as_ptr() as u64;
@@ -127,6 +136,7 @@ impl Translator {
             // The run stops within the trace, but not within its first block.
             core.rip = at(core, block.offset).wrapping_add(u64::from(block.len));
             note_far_page(core);
+            core.arrive(block.named);
             return Back::Interpret {
                 ops_start: block.ops_start,
                 count: block.count,

@@ -35,6 +35,12 @@ pub(super) const SPILLED: [i32; 2] = {
     let first = field(offset_of!(Core, native.spilled));
     [first, first + 32]
 };
+/// Displacement of the address of the table of recorded edges.
+pub(super) const EDGES_TABLE: i32 = field(offset_of!(Core, native.edges));
+/// Displacement of the address of the table of branches that last led to each translation.
+pub(super) const EDGES_LAST: i32 = field(offset_of!(Core, native.edges_last));
+/// Displacement of the number of the check for the edge that is about to be recorded.
+pub(super) const EDGE_CHECK: i32 = field(offset_of!(Core, native.edge_check));
 /// Displacement of MXCSR before the last fused multiply-add.
 pub(super) const OLD_MXCSR: i32 = field(offset_of!(Core, native.old_mxcsr));
 /// Displacement of all bits of RFLAGS except the arithmetic flags.

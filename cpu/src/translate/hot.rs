@@ -115,10 +115,12 @@ impl Hot {
         let part = |&slot: &usize| {
             let block = cache.block(slot);
             let ops = cache.ops(block);
+            let next = cache.successor(block);
             let expected = Expected {
                 named: cache.named(slot),
                 second,
-                next: cache.successor(block).map(|slot| cache.block(slot).place()),
+                next: next.map(|slot| cache.block(slot).place()),
+                next_named: next.map_or(0, |slot| cache.named(slot)),
                 counts: core.branches && ops.last().is_some_and(Op::is_conditional),
             };
             let (bytes, ops_start, place) = (cache.bytes(block), block.ops_start(), block.place());

@@ -15,6 +15,7 @@
 //! - [`sites`]: positions in translated code at which the interpreter may have to take over
 //! - [`enter`]: entry to translated code, the return from it, and the functions that it calls
 //! - [`routines`]: code that all translations share
+//! - [`checks`]: numbers of the checks by which code sees that an edge (an executed jump) is recorded
 //! - [`pending`]: flags that a trace stores only where it is left
 //! - [`emitter`]: the state of a block's translation in progress
 //! - [`lookups`]: conversion of linear addresses to host addresses through the TLB
@@ -23,6 +24,7 @@
 //! - [`instruction`], [`arithmetic`], [`partial`], [`stack`], [`bmi`], [`vectors`], [`avx`], [`fma`]:
 //!   translation of one instruction, of multiplications and other arithmetic, of bit tests and rotations, of a run of
 //!   pushes or pops, of BMI1, BMI2 and LZCNT, of SSE, of VEX instructions on vectors, and of fused multiply-add
+//! - [`edges`]: code that records edges
 //! - [`ends`]: translation of the branch or jump that ends a block
 //! - [`trace`] and [`recorder`]: the blocks that are translated together, and their choice by samples
 //! - [`block`]: translation of all blocks of a trace
@@ -70,7 +72,9 @@ mod asm;
 mod avx;
 mod block;
 mod bmi;
+mod checks;
 mod choice;
+mod edges;
 mod emitter;
 mod ends;
 mod enter;
@@ -95,11 +99,14 @@ mod trace;
 mod vectors;
 mod xmm;
 
+use std::collections::BTreeMap;
+
 use bytemuck::Zeroable;
 
 use crate::model::CpuModel;
 use crate::zeroed::Zeroed;
 use block::Translation;
+use checks::Checks;
 use emitter::{Part, Places, Source};
 use links::{Links, There};
 use memory::CodeMemory;
@@ -115,6 +122,7 @@ const CODE_BYTES: usize = 64 << 20;
 const TRACE_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of translations.
 const BLOCKS_MAX: usize = 1 << 18;
+const _: () = assert!(BLOCKS_MAX < crate::core::edges::TRANSLATIONS + 1);
 /// Index mask of the jump table.
 const JUMP_MASK: usize = (1 << 18) - 1;
 /// Number of missed lookups that a sample counts as.
@@ -212,6 +220,9 @@ struct Translator {
     wanted_max: u32,
     sites: Sites,
     links: Links,
+    checks: Checks,
+    /// If edges (executed jumps) are recorded: numbers of the translations of single blocks, by place.
+    alone: BTreeMap<u64, u32>,
     /// Jump table: addresses of translations, by place.
     jumps: Zeroed<Jump>,
     /// Slots of the jump table that have an entry. Clearing only these is quick when there are few.
@@ -245,6 +256,8 @@ impl Translator {
             wanted_max,
             sites: Sites::default(),
             links: Links::default(),
+            checks: Checks::default(),
+            alone: BTreeMap::new(),
             jumps,
             filled: Vec::new(),
             translation: Translation::default(),
@@ -259,7 +272,9 @@ impl Translator {
     }
     /// True if there is room for one more trace.
     fn has_room(&self) -> bool {
-        self.memory.room() >= TRACE_BYTES_MAX && self.blocks.len() + trace::INSTRUCTIONS_MAX < BLOCKS_MAX
+        self.memory.room() >= TRACE_BYTES_MAX
+            && self.blocks.len() + trace::INSTRUCTIONS_MAX < BLOCKS_MAX
+            && self.checks.has_room(4 * trace::INSTRUCTIONS_MAX)
     }
     /// True if there is no translation and no part of one. A panic during a translation can leave sites and code
     /// behind.
@@ -267,6 +282,7 @@ impl Translator {
         self.blocks.is_empty()
             && self.sites.is_empty()
             && self.links.is_empty()
+            && self.checks.is_empty()
             && self.memory.used() == self.kept
     }
     /// Drops all translations. The caller must also forget all translation numbers.
@@ -278,6 +294,8 @@ impl Translator {
             (self.published, self.wanted) = (0, 0);
             self.sites.clear();
             self.links.clear();
+            self.checks.clear();
+            self.alone.clear();
             for slot in self.filled.drain(..) {
                 self.jumps[slot as usize] = Jump::zeroed();
             }
@@ -289,7 +307,13 @@ impl Translator {
     fn translate(&mut self, parts: &[Part<'_>], hot: bool, model: CpuModel) -> u32 {
         let id = self.blocks.len() as u32 + 1;
         let place = parts[0].place;
-        let source = Source { model, id, parts, hot };
+        let named = parts[0].expected.named != 0;
+        let alone = self.alone.get(&place).map(|&id| self.get(id));
+        let alone =
+            alone.filter(|alone| usize::from(alone.count) == parts[0].ops.len()).map(|alone| alone.code);
+        // A trace that records edges needs the code of its first block.
+        let parts = if named && alone.is_none() { &parts[..1] } else { parts };
+        let source = Source { model, id, parts, hot, alone: alone.filter(|_| parts.len() > 1) };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),
@@ -297,7 +321,7 @@ impl Translator {
             links: &self.links,
             tlb_mask: self.tlb_mask,
         };
-        let emitted = self.translation.translate(&source, &places, &mut self.sites);
+        let emitted = self.translation.translate(&source, &places, &mut self.sites, &mut self.checks);
         debug_assert!(emitted.code.len() <= TRACE_BYTES_MAX);
         let ways = emitted.ways;
         let code = self.memory.put(emitted.code);
@@ -321,6 +345,9 @@ impl Translator {
                 leads_to: [0; 2],
             });
             charged -= part.ops.len();
+        }
+        if named && parts.len() == 1 {
+            self.alone.insert(place, id);
         }
         for way in ways {
             let block = &mut self.blocks[id as usize - 1 + way.part];

@@ -18,8 +18,7 @@ pub(super) const INSTRUCTIONS_MAX: usize = 96;
 
 /// True if the block in slot `index` can be the first of a trace.
 pub(super) fn can_begin(cache: &Cache, index: usize) -> bool {
-    // Recorded edges name each block, which translated code does only at the start of a translation.
-    cache.block(index).is_whole() && cache.named(index) == 0
+    cache.block(index).is_whole()
 }
 
 /// True if a trace can go on with the block in slot `next` after the block that was in slot `last` and is at `place`.

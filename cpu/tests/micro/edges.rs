@@ -2,12 +2,14 @@
 
 use everett_cpu::page_name;
 
-use super::harness::check;
+use super::harness::{check, edges_of_two, once};
 use super::image::*;
+use everett_assembler::*;
+
+const OTHER: u64 = CODE + 0x1000;
 
 #[test]
 fn branches_make_edges_unless_interrupted() {
-    const OTHER: u64 = CODE + 0x1000;
     let mut g = Guest::in_ring_0(|a| {
         a.db(&[0xb9, 3, 0, 0, 0])?; // 00: mov ecx, 3
         a.db(&[0xff, 0xc9, 0x75, 0xfc])?; // 05: dec ecx; 07: jnz 05
@@ -40,4 +42,44 @@ fn branches_make_edges_unless_interrupted() {
             ((code, 0x10), (code, 0x12), CODE + 0x12, false),
         ]
     );
+}
+
+/// Translated code is shared, but what it knows of recorded edges belongs to one CPU, until the edges are forgotten.
+#[test]
+fn cpus_that_share_code_record_all_edges_each_time() {
+    let mut g = Guest::in_ring_0(|a| {
+        let (again, even, back) = (a.create_label(), a.create_label(), a.create_label());
+        a.mov(ecx, 3000)?;
+        a.mov(rbx, OTHER)?;
+        a.set_label(again)?;
+        a.test(ecx, 1)?;
+        a.jz(even)?;
+        a.add(eax, ecx)?;
+        a.set_label(back)?;
+        a.call(OTHER)?;
+        a.call(rbx)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.hlt()?;
+        a.set_label(even)?;
+        // A block that is reached for the first time when the traces around it exist already.
+        a.cmp(ecx, 100)?;
+        a.ja(back)?;
+        a.sub(eax, 7)?;
+        a.jmp(back)
+    });
+    g.code(OTHER, |a| {
+        let odd = a.create_label();
+        a.test(al, 1)?;
+        a.jnz(odd)?;
+        a.ret()?;
+        a.set_label(odd)?;
+        a.add(eax, 3)?;
+        a.ret()
+    });
+    let expected = once(&g).edges.expect("edges are recorded");
+    assert!(expected.len() > 10);
+    for edges in edges_of_two(&g) {
+        assert_eq!(edges, expected);
+    }
 }

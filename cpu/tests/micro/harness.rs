@@ -104,6 +104,7 @@ pub(crate) const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, bra
 /// Translates a block only after three interpreted executions, when the interpreter already knows which blocks follow
 /// it.
 const TRANSLATED_LATE: CacheConfig = CacheConfig { translate_after: Some(3), ..TRANSLATED_PLAIN };
+const TRANSLATED_LATE_EDGES: CacheConfig = CacheConfig { edges: true, ..TRANSLATED_LATE };
 const WHOLE: u64 = u64::MAX;
 
 /// One run of an interpreting CPU with ordinary caches.
@@ -117,13 +118,15 @@ const PLAIN: Way = Way {
     breakpoints: 0,
 };
 
-const WAYS: [Way; 18] = [
+const WAYS: [Way; 20] = [
     PLAIN,
     Way { name: "translated", caches: TRANSLATED, ..PLAIN },
     Way { name: "translated, no edges", caches: TRANSLATED_PLAIN, ..PLAIN },
     Way { name: "translated, no edges, pieces", caches: TRANSLATED_PLAIN, piece: 13, ..PLAIN },
     // Long enough for samples, by which blocks are chosen that are translated together.
     Way { name: "translated, no edges, long pieces", caches: TRANSLATED_PLAIN, piece: 300, ..PLAIN },
+    Way { name: "translated, long pieces", caches: TRANSLATED, piece: 300, ..PLAIN },
+    Way { name: "translated late, edges", caches: TRANSLATED_LATE_EDGES, ..PLAIN },
     Way { name: "translated late", caches: TRANSLATED_LATE, ..PLAIN },
     Way { name: "translated, tiny caches", caches: TRANSLATED_TINY, ..PLAIN },
     Way { name: "translated, pieces", caches: TRANSLATED, piece: 7, flush: true, ..PLAIN },
@@ -260,7 +263,7 @@ pub(crate) fn check(guest: &Guest) -> Outcome {
 /// frequent stops.
 pub(crate) fn check_translated(guest: &Guest) -> Outcome {
     let first = run(guest, PLAIN);
-    for way in &WAYS[1..7] {
+    for way in &WAYS[1..9] {
         compare(&first, &run(guest, *way), way.name);
     }
     first
@@ -270,18 +273,41 @@ pub(crate) fn check_translated(guest: &Guest) -> Outcome {
 /// translated again, would take minutes.
 pub(crate) fn check_translated_whole(guest: &Guest) -> Outcome {
     let first = run(guest, PLAIN);
-    for way in WAYS[1..7].iter().filter(|way| way.piece == WHOLE) {
+    for way in WAYS[1..9].iter().filter(|way| way.piece == WHOLE) {
         compare(&first, &run(guest, *way), way.name);
     }
     first
 }
 
-/// Returns the number of traces, i.e. of several blocks translated together, in a run of the guest.
-pub(crate) fn traces(guest: &Guest) -> u64 {
+/// Returns the number of traces, i.e. of several blocks translated together, in a run of the guest. `edges` is true if
+/// edges are recorded.
+pub(crate) fn traces(guest: &Guest, edges: bool) -> u64 {
     let mut memory = Memory::new(&guest.ram);
-    let mut cpu = cpu(&mut memory, TRANSLATED_PLAIN, guest, &guest.state);
+    let mut cpu = cpu(&mut memory, CacheConfig { edges, ..TRANSLATED_PLAIN }, guest, &guest.state);
     assert_eq!(cpu.run(Until { icount: guest.instructions_max, ..Until::default() }), Exit::Halt);
     cpu.traces_translated()
+}
+
+/// Runs a guest that changes no code three times on each of two CPUs that share their code and take turns. Returns the
+/// edges of each run.
+pub(crate) fn edges_of_two(guest: &Guest) -> Vec<Vec<Edge>> {
+    let code = Code::of_model(TRANSLATED, guest.model);
+    let mut memories = [Memory::new(&guest.ram), Memory::new(&guest.ram)];
+    let mut cpus: Vec<Cpu> = memories.iter_mut().map(|memory| Cpu::sharing(memory.ram(), &code)).collect();
+    let mut edges = Vec::new();
+    for _ in 0..3 {
+        let mut runs = [true, true];
+        cpus.iter_mut().for_each(|cpu| cpu.forget_edges());
+        cpus.iter_mut().for_each(|cpu| cpu.set_state(&guest.state));
+        while runs.contains(&true) {
+            for (cpu, runs) in cpus.iter_mut().zip(&mut runs).filter(|(_, runs)| **runs) {
+                let icount = (cpu.icount() + 300).min(guest.instructions_max);
+                *runs = cpu.run(Until { icount, ..Until::default() }) == Exit::Count;
+            }
+        }
+        edges.extend(cpus.iter_mut().map(Cpu::take_edges));
+    }
+    edges
 }
 
 /// Runs the guest in the first way only, for tests with thousands of guests.

@@ -6,7 +6,8 @@ use super::image::*;
 use everett_assembler::*;
 
 fn check_with_traces(guest: &Guest) {
-    assert!(traces(guest) > 0);
+    assert!(traces(guest, false) > 0);
+    assert!(traces(guest, true) > 0);
     check(guest);
 }
 

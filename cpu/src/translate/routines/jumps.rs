@@ -141,7 +141,7 @@ pub(super) fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.store(R14, offset_of!(Page, number) as i32, R12);
     asm.shift_left(R12, 12);
     asm.alu(Alu::Add, R9, R12);
-    entry_for(asm, R14, R9, JUMP_MASK, JUMP_SHIFT, JUMPS);
+    entry_for(asm, R14, R9, JUMP_MASK, JUMP_SHIFT, slot(JUMPS));
     jump_unless_equal(asm, R9, R14, offset_of!(Jump, place) as i32, behind);
     asm.load(R12, R14, offset_of!(Jump, code) as i32);
     hop_entry(asm, R14);
@@ -187,7 +187,7 @@ pub(super) fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
 
 /// `entry` = address of the entry for the linear address in R13 in the table of recent jumps.
 fn hop_entry(asm: &mut Asm, entry: Host) {
-    entry_for(asm, entry, R13, HOP_MASK, HOP_SHIFT, HOPS);
+    entry_for(asm, entry, R13, HOP_MASK, HOP_SHIFT, slot(HOPS));
 }
 
 /// `entry` = address of the entry for the linear address in R13 in the table of recent pages.
@@ -198,13 +198,13 @@ fn page_entry(asm: &mut Asm, entry: Host) {
     asm.alu_memory(Alu::Add, entry, R15, slot(PAGES));
 }
 
-/// `entry` = address of the entry for a key, in the table whose address is in slot `table`. `translate::jump_slot` and
-/// [`crate::edges`] compute the same index.
-pub(super) fn entry_for(asm: &mut Asm, entry: Host, key: Host, mask: usize, shift: u8, table: u8) {
+/// `entry` = address of the entry for a key, in the table whose address is at displacement `table` from R15.
+/// `translate::jump_slot` and [`crate::edges`] compute the same index.
+pub(super) fn entry_for(asm: &mut Asm, entry: Host, key: Host, mask: usize, shift: u8, table: i32) {
     asm.copy(entry, key);
     asm.shift_right(entry, 12);
     asm.xor32(entry, key);
     asm.and32(entry, mask as u32);
     asm.shift_left(entry, shift);
-    asm.alu_memory(Alu::Add, entry, R15, slot(table));
+    asm.alu_memory(Alu::Add, entry, R15, table);
 }
