@@ -60,8 +60,8 @@ pub struct Edge {
 
 /// Number of checks that translated code can have ([`Edges::known`]).
 pub(crate) const CHECKS: usize = 1 << 20;
-/// Number of translations that can record edges ([`Edges::last`]), plus one.
-pub(crate) const TRANSLATIONS: usize = 1 << 18;
+/// Index mask of the table of edges that were looked up last ([`Edges::recent`]).
+pub(crate) const RECENT_MASK: usize = (1 << 13) - 1;
 
 /// The branch edges that one CPU has recorded.
 #[derive(Debug)]
@@ -75,11 +75,11 @@ pub(crate) struct Edges {
     /// of one place in the code are side by side, and code that the guest executes has few, so the host's caches hold
     /// more of them than of `table`. Number 0 stands for no check.
     pub known: Zeroed<u8>,
-    /// By number of a translation: the last recorded branch that led to it, or 0.
-    pub last: Zeroed<u64>,
-    /// Numbers of checks and of translations that translated code had when it last ran, i.e. the length of what `known`
-    /// and `last` contain.
-    pub used: (usize, usize),
+    /// Numbers of recorded edges that translated code looked up last, by the same hash as in `table`. It is small, so it
+    /// stays in the host's caches.
+    pub recent: Zeroed<u64>,
+    /// Number of checks that translated code had when it last ran, i.e. the length of what `known` contains.
+    pub checks: usize,
 }
 
 const _: () = assert!(size_of::<u64>() == 1 << TABLE_SHIFT);
@@ -103,8 +103,8 @@ impl Edges {
             filled: Vec::new(),
             fresh: Vec::new(),
             known: Zeroed::new(CHECKS),
-            last: Zeroed::new(TRANSLATIONS),
-            used: (0, 0),
+            recent: Zeroed::new(RECENT_MASK + 1),
+            checks: 0,
         }
     }
     /// Returns the host address of the table. Translated code reads the table itself.
@@ -121,14 +121,14 @@ impl Edges {
             self.table[slot as usize] = 0;
         }
         self.fresh.clear();
-        self.forget_translations();
+        self.recent.fill(0);
+        self.forget_checks();
     }
-    /// Forgets what translated code knows of recorded edges, because it is about to be dropped, or because no edge is
-    /// recorded any more.
-    pub(crate) fn forget_translations(&mut self) {
-        let (checks, translations) = std::mem::take(&mut self.used);
+    /// Forgets which checks stand for recorded edges, because the code with these checks was dropped, or because no edge
+    /// is recorded any more.
+    pub(crate) fn forget_checks(&mut self) {
+        let checks = std::mem::take(&mut self.checks);
         self.known[..checks].fill(0);
-        self.last[..translations].fill(0);
     }
     /// Inserts an edge number. Returns true if the number is new and the table has room. Number 0 marks an empty entry,
     /// so an edge with this number is never recorded. Translated code treats 0 in the same way.
@@ -209,11 +209,11 @@ mod tests {
     #[test]
     fn what_translated_code_knows_is_forgotten() {
         let mut edges = Edges::new();
-        edges.used = (3, 2);
+        edges.checks = 3;
         edges.known[2] = 1;
-        edges.last[1] = word(5, 0x10);
+        edges.recent[1] = 5;
         edges.forget();
-        assert_eq!((edges.known[2], edges.last[1], edges.used), (0, 0, (0, 0)));
+        assert_eq!((edges.known[2], edges.recent[1], edges.checks), (0, 0, 0));
     }
 
     #[test]

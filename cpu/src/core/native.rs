@@ -130,10 +130,10 @@ pub(crate) struct Native {
     pub top: u64,
     /// Recent jumps and pages. `None` until translated code first runs.
     pub near: Option<Near>,
-    /// Host addresses of the table of recorded edges and of the last recorded branches that led to each translation
+    /// Host addresses of the table of recorded edges and of the table of those that were looked up last
     /// ([`crate::edges`]).
     pub edges: u64,
-    pub edges_last: u64,
+    pub edges_recent: u64,
     /// Number of the check that stands for the edge from the branch in [`slot::FROM`](crate::op::slot::FROM), or 0. It is
     /// not 0 only while that edge is about to be recorded.
     pub edge_check: u64,

@@ -6,7 +6,7 @@
 //! stored. A trace checks one byte for the edges between all of its blocks. While one of them may not be recorded, the
 //! trace goes on with the first block's own code.
 
-use super::asm::{Alu, EQUAL, NOT_EQUAL, R11, R12, R15};
+use super::asm::{Alu, EQUAL, Label, NOT_EQUAL, R10, R11, R15};
 use super::emitter::{Behind, Emitter, Unrecorded};
 use super::frame::{EDGE_CHECK, slot as at_slot};
 use super::memory::REDIRECT_BYTES;
@@ -84,12 +84,32 @@ impl Emitter<'_> {
         });
         Some(Behind { branch, nowhere, check })
     }
+    /// Emits the usual case of an arrival: it goes to `nowhere` if the branch at `from` has led here and this edge is
+    /// recorded.
+    fn arrived_from(&mut self, from: u64, nowhere: Label) {
+        let check = self.checks.of_edge(from, self.block().expected.named);
+        let (unknown, other) = (self.asm.label(), self.asm.label());
+        self.asm.set(R10, from);
+        self.asm.alu_memory(Alu::Cmp, R10, R15, at_slot(slot::FROM));
+        self.asm.jump_short_if(NOT_EQUAL, other);
+        self.asm.load(R11, R15, at_slot(slot::EDGES));
+        self.asm.alu8_memory_imm(Alu::Cmp, R11, check as i32, 0);
+        self.asm.jump_short_if(EQUAL, unknown);
+        self.asm.store_imm(R15, at_slot(slot::FROM), 0);
+        self.asm.jump(nowhere);
+        self.asm.bind(unknown);
+        self.asm.store_imm(R15, EDGE_CHECK, check as i32);
+        self.asm.bind(other);
+    }
     /// Emits the code behind the trace to which the start of the trace leads.
     pub(super) fn arrived(&mut self, behind: Behind) {
-        let first = &self.source.parts[0];
+        self.part = 0;
+        let first = self.block();
         self.asm.bind(behind.branch);
+        if first.expected.from != 0 {
+            self.arrived_from(first.expected.from, behind.nowhere);
+        }
         self.asm.set(R11, first.expected.named);
-        self.asm.set(R12, u64::from(self.source.id));
         self.asm.call_to(self.places.routines.edge);
         self.asm.jump(behind.nowhere);
         let Some((here, back, check, alone)) = behind.check else { return };

@@ -33,6 +33,7 @@ pub(super) struct Source<'s> {
 }
 
 /// One block of a trace.
+#[derive(Clone, Copy)]
 pub(super) struct Part<'s> {
     /// Bytes of the block.
     pub bytes: &'s [u8],
@@ -52,6 +53,9 @@ pub(super) struct Expected {
     /// Location of the block as one word (page digest and offset) if the CPU records branch edges, i.e. which
     /// instruction follows each branch. Otherwise 0.
     pub named: u64,
+    /// Location of the branch that led to the block when it was translated, as in `named`, or 0. Other branches can lead to
+    /// it, too.
+    pub from: u64,
     /// Content number of the next page, if the block is one instruction that continues there.
     pub second: Option<u64>,
     /// Place of the block that probably comes next: the block in the cache slot of this block's last successor. Another

@@ -50,14 +50,14 @@ impl Translator {
             (core.native.returns, core.native.near) = Default::default();
             core.native.edge_check = 0;
             if let Some(edges) = &mut core.edges {
-                edges.forget_translations();
+                edges.forget_checks();
             }
         }
         if let Some(edges) = &mut core.edges {
-            edges.used = (self.checks.used(), self.blocks.len() + 1);
+            edges.checks = self.checks.used();
             core.regs[slot::EDGES as usize] = edges.known.as_ptr() as u64;
             core.native.edges = edges.table_address();
-            core.native.edges_last = edges.last.as_ptr() as u64;
+            core.native.edges_recent = edges.recent.as_ptr() as u64;
         }
         let near = core.native.near.get_or_insert_with(Near::new);
         core.regs[slot::HOPS as usize] = near.hops.as_ptr() as u64;

@@ -37,8 +37,8 @@ pub(super) const SPILLED: [i32; 2] = {
 };
 /// Displacement of the address of the table of recorded edges.
 pub(super) const EDGES_TABLE: i32 = field(offset_of!(Core, native.edges));
-/// Displacement of the address of the table of branches that last led to each translation.
-pub(super) const EDGES_LAST: i32 = field(offset_of!(Core, native.edges_last));
+/// Displacement of the address of the table of edges that were looked up last.
+pub(super) const EDGES_RECENT: i32 = field(offset_of!(Core, native.edges_recent));
 /// Displacement of the number of the check for the edge that is about to be recorded.
 pub(super) const EDGE_CHECK: i32 = field(offset_of!(Core, native.edge_check));
 /// Displacement of MXCSR before the last fused multiply-add.

@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::decode::cache::{Cache, Extent};
 use crate::exit::Exit;
 use crate::fetch::{Ended, find, not_fetched, stopped};
-use crate::op::Op;
+use crate::op::{Op, slot};
 
 /// Ratio of the translator's `wanted_max` to [`Hot`]'s `after`. New code is published, i.e. made executable, after
 /// `wanted_max` lookups of unpublished blocks. Each publication makes all worker threads wait for a flush of the host's
@@ -112,12 +112,14 @@ impl Hot {
         } else {
             None
         };
-        let part = |&slot: &usize| {
-            let block = cache.block(slot);
+        let part = |&index: &usize| {
+            let block = cache.block(index);
             let ops = cache.ops(block);
             let next = cache.successor(block);
             let expected = Expected {
-                named: cache.named(slot),
+                named: cache.named(index),
+                // A trace takes it from its first block's own translation.
+                from: core.regs[slot::FROM as usize],
                 second,
                 next: next.map(|slot| cache.block(slot).place()),
                 next_named: next.map_or(0, |slot| cache.named(slot)),

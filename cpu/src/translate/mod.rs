@@ -122,7 +122,6 @@ const CODE_BYTES: usize = 64 << 20;
 const TRACE_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of translations.
 const BLOCKS_MAX: usize = 1 << 18;
-const _: () = assert!(BLOCKS_MAX < crate::core::edges::TRANSLATIONS + 1);
 /// Index mask of the jump table.
 const JUMP_MASK: usize = (1 << 18) - 1;
 /// Number of missed lookups that a sample counts as.
@@ -201,6 +200,15 @@ struct Translated {
     leads_to: [u16; 2],
 }
 
+/// Translation of a single block that records edges (executed jumps).
+#[derive(Debug, Clone, Copy)]
+struct Alone {
+    /// Number of the translation.
+    id: u32,
+    /// Location of the branch that led to the block when it was translated, or 0 ([`emitter::Expected::from`]).
+    from: u64,
+}
+
 /// All translated blocks.
 #[derive(Debug)]
 struct Translator {
@@ -221,8 +229,8 @@ struct Translator {
     sites: Sites,
     links: Links,
     checks: Checks,
-    /// If edges (executed jumps) are recorded: numbers of the translations of single blocks, by place.
-    alone: BTreeMap<u64, u32>,
+    /// If edges (executed jumps) are recorded: translations of single blocks, by place.
+    alone: BTreeMap<u64, Alone>,
     /// Jump table: addresses of translations, by place.
     jumps: Zeroed<Jump>,
     /// Slots of the jump table that have an entry. Clearing only these is quick when there are few.
@@ -308,12 +316,19 @@ impl Translator {
         let id = self.blocks.len() as u32 + 1;
         let place = parts[0].place;
         let named = parts[0].expected.named != 0;
-        let alone = self.alone.get(&place).map(|&id| self.get(id));
-        let alone =
-            alone.filter(|alone| usize::from(alone.count) == parts[0].ops.len()).map(|alone| alone.code);
+        let alone = self.alone.get(&place).copied();
+        let alone = alone.filter(|alone| usize::from(self.get(alone.id).count) == parts[0].ops.len());
         // A trace that records edges needs the code of its first block.
-        let parts = if named && alone.is_none() { &parts[..1] } else { parts };
-        let source = Source { model, id, parts, hot, alone: alone.filter(|_| parts.len() > 1) };
+        let mut parts = parts.to_vec();
+        if named && alone.is_none() {
+            parts.truncate(1);
+        }
+        if let Some(alone) = alone {
+            parts[0].expected.from = alone.from;
+        }
+        let from = parts[0].expected.from;
+        let alone = alone.filter(|_| parts.len() > 1).map(|alone| self.get(alone.id).code);
+        let source = Source { model, id, parts: &parts, hot, alone };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),
@@ -332,7 +347,7 @@ impl Translator {
             None => {}
         }
         let mut charged: usize = parts.iter().map(|part| part.ops.len()).sum();
-        for part in parts {
+        for part in &parts {
             self.blocks.push(Translated {
                 code,
                 ops_start: part.ops_start,
@@ -347,7 +362,7 @@ impl Translator {
             charged -= part.ops.len();
         }
         if named && parts.len() == 1 {
-            self.alone.insert(place, id);
+            self.alone.insert(place, Alone { id, from });
         }
         for way in ways {
             let block = &mut self.blocks[id as usize - 1 + way.part];

@@ -93,8 +93,7 @@ pub(super) struct Routines {
     /// and has the content number in R11. If not, leaves with the reason `SECOND`.
     pub second: u64,
     /// Records the edge from the branch in [`slot::FROM`](crate::op::slot::FROM) to the next executed instruction, unless
-    /// the table of edges already has this edge. R11 is the location of that instruction, R12 the number of its
-    /// translation. Clobbers R9, R10 and R12.
+    /// the table of edges already has this edge. R11 is the location of that instruction. Clobbers R9, R10 and R12.
     pub edge: u64,
     /// Makes the host's flags equal the guest's, for all flags that conditions read.
     pub flags: u64,

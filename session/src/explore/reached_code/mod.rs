@@ -168,7 +168,7 @@ impl Job for Collecting<'_> {
         branch: &Branch,
         collector: Collector<'_>,
     ) -> (Replayed, Inherited) {
-        let Collector { mut segment, checks, .. } = collector;
+        let (mut segment, checks) = collector.finish();
         segment.extend(&parent.reached);
         let segment = Arc::new(segment);
         let hits = self.hits.get(&number).map(Vec::as_slice).unwrap_or_default();

@@ -63,32 +63,41 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Adds a branch that reached these places and shows these findings. `function_of` returns the function that contains
-    /// a place.
+    /// Adds a branch that reached these places, in ascending order, and shows these findings. `function_of` returns the
+    /// function that contains a place.
     pub(super) fn add(
         &mut self,
         branch: u64,
-        places: &BTreeSet<Place>,
+        places: &[Place],
         findings: &BTreeSet<u32>,
         function_of: &dyn Fn(Place) -> Option<FunctionKey>,
     ) {
         self.branches.add(branch, findings);
-        let mut functions = BTreeSet::new();
+        let (mut functions, mut fresh) = (Vec::new(), Vec::new());
+        let mut rows = self.places.iter_mut().peekable();
         for &place in places {
-            if !self.places.contains_key(&place) {
-                if self.places.len() >= PLACES_MAX {
-                    continue;
+            while rows.next_if(|(at, _)| **at < place).is_some() {}
+            match rows.next_if(|(at, _)| **at == place) {
+                Some((_, row)) => {
+                    row.counts.add(branch, findings);
+                    functions.extend(row.function.filter(|function| functions.last() != Some(function)));
                 }
-                let function = function_of(place);
-                self.places.insert(place, PlaceRow { function, counts: Counts::default() });
-                if let Some(function) = function {
-                    self.functions.entry(function).or_default().places += 1;
-                }
+                None => fresh.push(place),
             }
-            let Some(row) = self.places.get_mut(&place) else { continue };
-            row.counts.add(branch, findings);
-            functions.extend(row.function);
         }
+        fresh.truncate(PLACES_MAX - self.places.len());
+        for place in fresh {
+            let function = function_of(place);
+            let mut row = PlaceRow { function, counts: Counts::default() };
+            row.counts.add(branch, findings);
+            self.places.insert(place, row);
+            if let Some(function) = function {
+                self.functions.entry(function).or_default().places += 1;
+                functions.push(function);
+            }
+        }
+        functions.sort();
+        functions.dedup();
         for function in functions {
             self.functions.entry(function).or_default().counts.add(branch, findings);
         }
@@ -112,7 +121,7 @@ mod tests {
         let table = |order: [usize; 3]| {
             let mut table = Table::default();
             for (branch, places, findings) in order.map(|n| branches[n]) {
-                let places = places.iter().map(|at| (7, *at)).collect();
+                let places: Vec<Place> = places.iter().map(|at| (7, *at)).collect();
                 table.add(branch, &places, &findings.iter().copied().collect(), &function_of);
             }
             table
@@ -130,7 +139,7 @@ mod tests {
     #[test]
     fn nothing_is_only_failing_if_every_branch_fails() {
         let mut table = Table::default();
-        table.add(3, &BTreeSet::from([(1, 1)]), &BTreeSet::from([9]), &|_| None);
+        table.add(3, &[(1, 1)], &BTreeSet::from([9]), &|_| None);
         let row = &table.places[&(1, 1)];
         assert!(!table.only_failing(&row.counts) && row.counts.first == 3);
     }

@@ -47,12 +47,12 @@ impl Programs {
         }
     }
 
-    /// Returns the number of the file whose code contains the location `place`, and the location's address in the ELF
-    /// file.
+    /// Returns the number of the file whose code contains the location `place`, and the address of the location's page in
+    /// the ELF file.
     #[cfg(feature = "inside")]
-    pub(crate) fn place(&self, place: CodeLocation) -> Option<(u32, u64)> {
+    pub(crate) fn page(&self, place: CodeLocation) -> Option<(u32, u64)> {
         let &(file, at) = self.pages.get(&place.page())?;
-        Some((u32::try_from(file).ok()?, at.wrapping_add(u64::from(place.offset()))))
+        Some((u32::try_from(file).ok()?, at))
     }
 
     /// Returns the image and the path of a file, by its number.
