@@ -19,7 +19,7 @@
 
 use crate::core::Core;
 pub use crate::core::edges::{CodeLocation, EDGES_MAX, Edge, page_name};
-pub(crate) use crate::core::edges::{Edges, NUMBER_ROTATION, OFFSET, TABLE_MASK, TABLE_SHIFT, number, word};
+pub(crate) use crate::core::edges::{Edges, NUMBER_ROTATION, OFFSET, TABLE_SHIFT, number, word};
 use crate::op::{JUMP, Op, slot};
 
 impl Core {
@@ -57,6 +57,7 @@ impl Core {
         if let Some(edges) = &mut self.edges {
             edges.note(from, to, address, user);
             edges.known[check as usize] = 1;
+            self.native.edges = edges.table();
         }
     }
     /// Discards the pending branch. Callers use it when something other than the branch determines the next

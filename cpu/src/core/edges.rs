@@ -5,8 +5,9 @@ use crate::zeroed::Zeroed;
 /// Maximum number of edges recorded between two calls of [`Cpu::forget_edges`](crate::Cpu::forget_edges). Further new
 /// edges are not recorded. Only a guest that keeps generating new code reaches this number.
 pub const EDGES_MAX: usize = 1 << 19;
-/// Index mask of the edge table. The table has twice [`EDGES_MAX`] entries, so at least half of the entries stay free.
-pub(crate) const TABLE_MASK: usize = 2 * EDGES_MAX - 1;
+/// Number of entries with which the edge table begins. It grows so that at least half of its entries stay free, and
+/// never has more than twice [`EDGES_MAX`]. A small table stays in the host's caches.
+const ENTRIES_MIN: usize = 1 << 15;
 /// Binary logarithm of the size of a table entry in bytes.
 pub(crate) const TABLE_SHIFT: u8 = 3;
 /// Number of bits by which [`number`] rotates an edge's source to the left.
@@ -68,8 +69,8 @@ pub(crate) const RECENT_MASK: usize = (1 << 13) - 1;
 pub(crate) struct Edges {
     /// Hash table of the edges' numbers ([`number`]), with linear probing from [`first_slot`]. 0 is an empty entry.
     table: Zeroed<u64>,
-    /// Filled entries of `table`.
-    filled: Vec<u32>,
+    /// Numbers of all recorded edges.
+    seen: Vec<u64>,
     fresh: Vec<Edge>,
     /// By number of a check in translated code: 1 if all edges that it stands for are recorded, otherwise 0. The entries
     /// of one place in the code are side by side, and code that the guest executes has few, so the host's caches hold
@@ -91,25 +92,26 @@ pub(crate) fn number(from: u64, to: u64) -> u64 {
     from.rotate_left(u32::from(NUMBER_ROTATION)) ^ to
 }
 
-/// Returns the index at which the search of the table begins. `translate::routines::edges` computes the same index.
-pub(crate) fn first_slot(number: u64) -> usize {
-    (number ^ number >> 12) as usize & TABLE_MASK
+/// Returns the index at which the search of a table with `entries` entries begins. `translate::routines::edges` computes
+/// the same index.
+pub(crate) fn first_slot(number: u64, entries: usize) -> usize {
+    (number ^ number >> 12) as usize & (entries - 1)
 }
 
 impl Edges {
     pub(crate) fn new() -> Edges {
         Edges {
-            table: Zeroed::new(TABLE_MASK + 1),
-            filled: Vec::new(),
+            table: Zeroed::new(ENTRIES_MIN),
+            seen: Vec::new(),
             fresh: Vec::new(),
             known: Zeroed::new(CHECKS),
             recent: Zeroed::new(RECENT_MASK + 1),
             checks: 0,
         }
     }
-    /// Returns the host address of the table. Translated code reads the table itself.
-    pub(crate) fn table_address(&self) -> u64 {
-        self.table.as_ptr() as u64
+    /// Returns the host address of the table, and its index mask. Translated code reads the table itself.
+    pub(crate) fn table(&self) -> (u64, u64) {
+        (self.table.as_ptr() as u64, self.table.len() as u64 - 1)
     }
     /// Returns the edges recorded since the last call, in execution order.
     pub(crate) fn take(&mut self) -> Vec<Edge> {
@@ -117,8 +119,9 @@ impl Edges {
     }
     /// Forgets all recorded edges, so that each is recorded again when the guest next executes it.
     pub(crate) fn forget(&mut self) {
-        for slot in self.filled.drain(..) {
-            self.table[slot as usize] = 0;
+        if !self.seen.is_empty() {
+            self.table.fill(0);
+            self.seen.clear();
         }
         self.fresh.clear();
         self.recent.fill(0);
@@ -130,22 +133,37 @@ impl Edges {
         let checks = std::mem::take(&mut self.checks);
         self.known[..checks].fill(0);
     }
+    /// Returns the table's entry of a number, or the empty entry that it would have.
+    fn slot(&self, number: u64) -> usize {
+        let mut slot = first_slot(number, self.table.len());
+        while self.table[slot] != 0 && self.table[slot] != number {
+            slot = (slot + 1) & (self.table.len() - 1);
+        }
+        slot
+    }
     /// Inserts an edge number. Returns true if the number is new and the table has room. Number 0 marks an empty entry,
     /// so an edge with this number is never recorded. Translated code treats 0 in the same way.
     fn insert(&mut self, number: u64) -> bool {
         if number == 0 {
             return false;
         }
-        let mut slot = first_slot(number);
-        while self.table[slot] != 0 && self.table[slot] != number {
-            slot = (slot + 1) & TABLE_MASK;
-        }
-        let new = self.table[slot] == 0 && self.filled.len() < EDGES_MAX;
+        let slot = self.slot(number);
+        let new = self.table[slot] == 0 && self.seen.len() < EDGES_MAX;
         if new {
             self.table[slot] = number;
-            self.filled.push(slot as u32);
+            self.seen.push(number);
+            if 2 * self.seen.len() > self.table.len() {
+                self.grow();
+            }
         }
         new
+    }
+    fn grow(&mut self) {
+        self.table = Zeroed::new(2 * self.table.len());
+        for at in 0..self.seen.len() {
+            let slot = self.slot(self.seen[at]);
+            self.table[slot] = self.seen[at];
+        }
     }
     pub(crate) fn note(&mut self, from: u64, to: u64, address: u64, user: bool) {
         if self.insert(number(from, to)) {
@@ -169,7 +187,7 @@ mod tests {
         let mut edges = Edges::new();
         let a = (word(5, 0x10), word(5, 0x20));
         let b = (1..).map(|n| (a.0, word(n, 0x20)));
-        let slot = |edge: (u64, u64)| first_slot(number(edge.0, edge.1));
+        let slot = |edge: (u64, u64)| first_slot(number(edge.0, edge.1), ENTRIES_MIN);
         let b = b.filter(|b| *b != a).find(|b| slot(*b) == slot(a));
         let b = b.expect("the table is finite");
         for _ in 0..3 {
@@ -198,7 +216,7 @@ mod tests {
         for n in 1..=EDGES_MAX as u64 + 5 {
             edges.note(word(n, 0x10), word(n, 0x20), n, true);
         }
-        assert_eq!(edges.take().len(), EDGES_MAX);
+        assert_eq!((edges.take().len(), edges.table.len()), (EDGES_MAX, 2 * EDGES_MAX));
         edges.note(word(1, 0x10), word(1, 0x20), 1, true);
         assert!(edges.take().is_empty());
         edges.forget();

@@ -130,9 +130,9 @@ pub(crate) struct Native {
     pub top: u64,
     /// Recent jumps and pages. `None` until translated code first runs.
     pub near: Option<Near>,
-    /// Host addresses of the table of recorded edges and of the table of those that were looked up last
-    /// ([`crate::edges`]).
-    pub edges: u64,
+    /// Host address and index mask of the table of recorded edges ([`crate::edges`]).
+    pub edges: (u64, u64),
+    /// Host address of the table of edges that were looked up last.
     pub edges_recent: u64,
     /// Number of the check that stands for the edge from the branch in [`slot::FROM`](crate::op::slot::FROM), or 0. It is
     /// not 0 only while that edge is about to be recorded.

@@ -56,7 +56,7 @@ impl Translator {
         if let Some(edges) = &mut core.edges {
             edges.checks = self.checks.used();
             core.regs[slot::EDGES as usize] = edges.known.as_ptr() as u64;
-            core.native.edges = edges.table_address();
+            core.native.edges = edges.table();
             core.native.edges_recent = edges.recent.as_ptr() as u64;
         }
         let near = core.native.near.get_or_insert_with(Near::new);

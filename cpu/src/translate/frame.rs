@@ -35,8 +35,9 @@ pub(super) const SPILLED: [i32; 2] = {
     let first = field(offset_of!(Core, native.spilled));
     [first, first + 32]
 };
-/// Displacement of the address of the table of recorded edges.
-pub(super) const EDGES_TABLE: i32 = field(offset_of!(Core, native.edges));
+/// Displacements of the address of the table of recorded edges, and of its index mask.
+pub(super) const EDGES_TABLE: i32 = field(offset_of!(Core, native.edges.0));
+pub(super) const EDGES_MASK: i32 = field(offset_of!(Core, native.edges.1));
 /// Displacement of the address of the table of edges that were looked up last.
 pub(super) const EDGES_RECENT: i32 = field(offset_of!(Core, native.edges_recent));
 /// Displacement of the number of the check for the edge that is about to be recorded.

@@ -3,11 +3,11 @@
 use super::boundary::call;
 use super::jumps::entry_for;
 use crate::core::edges::RECENT_MASK;
-use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
+use crate::edges::{NUMBER_ROTATION, TABLE_SHIFT};
 use crate::op::slot::FROM;
 use crate::translate::asm::{Alu, Asm, NOT_EQUAL, R9, R10, R11, R12, R15};
 use crate::translate::enter::note_edge;
-use crate::translate::frame::{EDGE_CHECK, EDGES_RECENT, EDGES_TABLE, slot};
+use crate::translate::frame::{EDGE_CHECK, EDGES_MASK, EDGES_RECENT, EDGES_TABLE, slot};
 
 /// Emits the routine `edge`.
 pub(super) fn edge(asm: &mut Asm) {
@@ -25,7 +25,12 @@ pub(super) fn edge(asm: &mut Asm) {
     asm.ret();
 
     asm.bind(other);
-    entry_for(asm, R9, R10, TABLE_MASK, TABLE_SHIFT, EDGES_TABLE);
+    asm.copy(R9, R10);
+    asm.shift_right(R9, 12);
+    asm.alu(Alu::Xor, R9, R10);
+    asm.alu_memory(Alu::And, R9, R15, EDGES_MASK);
+    asm.shift_left(R9, TABLE_SHIFT);
+    asm.alu_memory(Alu::Add, R9, R15, EDGES_TABLE);
     asm.alu_memory(Alu::Cmp, R10, R9, 0);
     asm.jump_if(NOT_EQUAL, unknown);
     asm.store(R12, 0, R10);
