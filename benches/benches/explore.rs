@@ -2,11 +2,14 @@
 //! replays have the recorded trail.
 //!
 //! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [--
-//! --strategies SEEDS] [-- --beside PROGRAM]`
+//! --strategies SEEDS] [-- --beside PROGRAM] [-- --edges]`
 //!
 //! `--beside PROGRAM` compares this build with another build of `everett`. In each round both make the same exploration,
 //! one after the other, and the order changes from round to round. The figures are branches a minute and CPU time of
 //! both, and the ratio in each round.
+//!
+//! `--edges` also replays the branches of each round on machines that record executed jumps (`everett coverage`), and
+//! compares the CPU time with that of the exploration, both on one worker.
 //!
 //! `--replays N` replays N branches, each in a separate process that knows only the seed and the path. `--strategies
 //! SEEDS` measures how long every strategy (way to choose the next branch) searches for its first finding, on one
@@ -14,6 +17,7 @@
 
 use anyhow::Context as _;
 use benches::everett::{AsEverett, everett};
+use benches::host::children_cpu_s;
 use benches::{Pairs, Report, Samples};
 use clap::Parser;
 use everett_explorer::search::strategy::StrategyKind;
@@ -45,6 +49,9 @@ struct Args {
     /// project's top folder
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["replays", "strategies"])]
     beside: Option<PathBuf>,
+    /// Measure what records of executed jumps cost
+    #[arg(long, conflicts_with = "beside")]
+    edges: bool,
     /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
@@ -75,11 +82,22 @@ fn run(args: &Args) -> anyhow::Result<()> {
         report.print();
         return Ok(());
     }
+    if args.edges {
+        // Stores the boot, so that no measured exploration has to make it.
+        explore(&world, &folder.path().join("boot"), 1, &["--branches", "1"])?;
+    }
     let mut figures: BTreeMap<String, (&'static str, Samples)> = BTreeMap::new();
     for round in 0..args.runs {
         let run = folder.path().join(format!("round{round}"));
         let seed = round as u64 + 1;
-        let end = explore(&world, &run, seed, &["--branches", &args.branches.to_string()])?;
+        let branches = args.branches.to_string();
+        let mut more = vec!["--branches", &branches];
+        if args.edges {
+            more.extend(["--jobs", "1", "--record", "0s"]);
+        }
+        let before = children_cpu_s().map_err(anyhow::Error::msg)?;
+        let end = explore(&world, &run, seed, &more)?;
+        let plain = children_cpu_s().map_err(anyhow::Error::msg)? - before;
         let mut push = |metric: &str, unit, value: f64| {
             figures.entry(metric.to_owned()).or_insert_with(|| (unit, Samples::default())).1.push(value);
         };
@@ -91,6 +109,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
         for (part, ns) in end["spent"].as_object().into_iter().flatten() {
             let name = part.trim_end_matches("_ns");
             push(&format!("{name}_share"), "%", 100.0 * ns.as_f64().unwrap_or(f64::NAN) / number("spent_ns"));
+        }
+        if args.edges {
+            let with_edges = coverage(&run)?;
+            push("explore_cpu_s", "s", plain);
+            push("coverage_cpu_s", "s", with_edges);
+            push("edges_ratio", "x", with_edges / plain);
         }
         if round == 0 && args.replays > 0 {
             let branches = end["branches"].as_u64().unwrap_or(0);
@@ -107,6 +131,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
         strategies(args, folder.path())?;
     }
     Ok(())
+}
+
+/// Replays all branches of an exploration on one worker, on machines that record executed jumps. Returns the CPU time in
+/// seconds.
+fn coverage(run: &Path) -> anyhow::Result<f64> {
+    let before = children_cpu_s().map_err(anyhow::Error::msg)?;
+    let output = everett(&["coverage", &run.display().to_string(), "--jobs", "1"]).output()?;
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    anyhow::ensure!(output.status.success(), "everett coverage: {error}");
+    Ok(children_cpu_s().map_err(anyhow::Error::msg)? - before)
 }
 
 fn top() -> PathBuf {

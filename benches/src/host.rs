@@ -61,6 +61,26 @@ pub fn cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Unit of CPU times in `/proc` (USER_HZ), per second. It is the same on all x86-64 hosts.
+const TICKS_PER_S: f64 = 100.0;
+
+/// Returns the CPU time that ended child processes of this process have used, user and system, in seconds.
+///
+/// # Errors
+/// Returns a one-line message if `/proc/self/stat` cannot be read.
+pub fn children_cpu_s() -> Result<f64, String> {
+    let stat =
+        std::fs::read_to_string("/proc/self/stat").map_err(|error| format!("/proc/self/stat: {error}"))?;
+    // The second field is the program's name in parentheses. CUTIME and CSTIME are fields 16 and 17.
+    let fields: Vec<&str> =
+        stat.rsplit(')').next().map(|rest| rest.split_whitespace().collect()).unwrap_or_default();
+    let ticks = |n: usize| fields.get(n - 3).and_then(|field| field.parse::<u64>().ok());
+    let ticks = ticks(16).zip(ticks(17)).map(|(user, system)| user + system);
+    ticks
+        .map(|ticks| ticks as f64 / TICKS_PER_S)
+        .ok_or_else(|| String::from("/proc/self/stat has no CPU times"))
+}
+
 /// Buffer whose traversal evicts all other data from the host's caches.
 #[derive(Debug)]
 pub struct CacheEvictor(Vec<u64>);

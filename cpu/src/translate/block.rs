@@ -178,7 +178,8 @@ impl Emitter<'_> {
         let full = self.asm.label();
         let count = self.ops.len() as i8;
         self.asm.alu_memory_imm(Alu::Sub, R15, at_slot(slot::LEFT), count);
-        debug_assert!(self.asm.here() >= self.places.next + REDIRECT_BYTES as u64);
+        // A jump can replace this instruction, and a trace can lead to the next one.
+        assert_eq!(self.asm.here(), self.places.next + REDIRECT_BYTES as u64);
         self.asm.jump_if(BELOW, full);
         self.other_page();
         let behind = self.arrive();

@@ -12,7 +12,7 @@
 
 use memmap2::{Advice, MmapMut};
 
-/// Length of a direct jump in bytes. The first instruction of a translation is at least as long.
+/// Length of a direct jump in bytes. The first instruction of a translation has the same length.
 pub(super) const REDIRECT_BYTES: usize = 5;
 
 /// Memory for code that the host executes.
