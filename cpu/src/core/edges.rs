@@ -213,6 +213,13 @@ mod tests {
     #[test]
     fn no_edge_is_new_when_the_table_is_full() {
         let mut edges = Edges::new();
+        for _ in 0..2 {
+            // The table grows, and still has its edges afterwards.
+            for n in 1..=ENTRIES_MIN as u64 {
+                edges.note(word(n, 0x10), word(n, 0x20), n, true);
+            }
+            assert_eq!(edges.seen.len(), ENTRIES_MIN);
+        }
         for n in 1..=EDGES_MAX as u64 + 5 {
             edges.note(word(n, 0x10), word(n, 0x20), n, true);
         }
