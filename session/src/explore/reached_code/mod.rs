@@ -84,7 +84,7 @@ pub fn reached_code(
     let count = targets.len() as u64;
     replays::run(&setting, &targets, options.workers, &job, &stop, &mut |replayed| {
         let Replayed { number, reached, findings } = replayed;
-        table.add(number, &reached.places, &findings, &|place| names.function_of(place));
+        table.add(number, &reached.places(), &findings, &|place| names.function_of(place));
         nodes.extend(&reached.nodes);
         progress(table.branches.branches, count);
         Ok(())
@@ -179,7 +179,7 @@ impl Job for Collecting<'_> {
             findings
         };
         let inherited = Inherited { reached: Arc::clone(&segment), findings: findings_until(branch.end_ns) };
-        let reached = match checks.places.is_empty() {
+        let reached = match checks.is_empty() {
             true => segment,
             false => {
                 let mut whole = checks;
