@@ -14,7 +14,7 @@ use bytemuck::Zeroable;
 
 use super::block::{self, BLOCK_INSTRUCTIONS_MAX, End, INSTRUCTION_BYTES_MAX};
 use super::contents::Contents;
-use crate::edges::{self, page_name};
+use crate::edges;
 use crate::mem::Mem;
 use crate::model::CpuModel;
 use crate::op::Op;
@@ -371,7 +371,9 @@ impl Cache {
         }
         self.victims[slot] = std::mem::replace(&mut self.blocks[slot], block);
         if let Some(named) = &mut self.named {
-            let name = page_name(&mem.ram().page(gpa));
+            let number = mem.content(gpa);
+            debug_assert_ne!(number, 0, "`know` gave the page its number");
+            let name = self.contents.name(number, &mem.ram().page(gpa));
             named[slot] = [edges::word(name, gpa), named[slot][0]];
         }
     }

@@ -5,14 +5,19 @@
 
 use std::collections::BTreeMap;
 
+use crate::edges::page_name;
+
 /// Maximum number of remembered page contents. At the maximum the table forgets all of them. Pages that have a number
 /// keep it, but other pages with the same bytes then get new numbers.
 const CONTENTS_MAX: usize = 1 << 16;
 
-/// Numbers of recently seen page contents, by BLAKE3 digest.
+/// Numbers of recently seen page contents.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
+    /// Numbers, by BLAKE3 digest of the contents.
     numbers: BTreeMap<[u8; 32], u64>,
+    /// Names of contents ([`page_name`]), by their numbers. At most [`CONTENTS_MAX`], like the numbers.
+    names: BTreeMap<u64, u64>,
     last: u64,
 }
 
@@ -31,11 +36,31 @@ impl Contents {
         self.numbers.insert(hash, self.last);
         self.last
     }
+    /// Returns the name of a page with this content number and these 4096 bytes ([`page_name`]).
+    pub(super) fn name(&mut self, number: u64, page: &[u8]) -> u64 {
+        if self.names.len() >= CONTENTS_MAX {
+            self.names.clear();
+        }
+        *self.names.entry(number).or_insert_with(|| page_name(page))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_with_different_numbers_have_different_names() {
+        let mut contents = Contents::default();
+        let mut page = vec![0u8; 4096];
+        for n in 0..3 {
+            page[7] = n;
+            let number = contents.number(&page);
+            for _ in 0..2 {
+                assert_eq!(contents.name(number, &page), page_name(&page));
+            }
+        }
+    }
 
     #[test]
     fn a_number_is_never_given_to_other_bytes() {
