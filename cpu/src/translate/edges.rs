@@ -10,7 +10,7 @@ use super::asm::{Alu, EQUAL, Label, NOT_EQUAL, R10, R11, R15};
 use super::emitter::{Behind, Emitter, Unrecorded};
 use super::frame::{EDGE_CHECK, slot as at_slot};
 use super::memory::REDIRECT_BYTES;
-use crate::edges::OFFSET;
+use crate::edges::word;
 use crate::op::{JUMP, Op, slot};
 
 impl Emitter<'_> {
@@ -18,7 +18,12 @@ impl Emitter<'_> {
     pub(super) fn location(&self, op: &Op) -> Option<u64> {
         let named = self.block().expected.named;
         debug_assert!(op.aux & JUMP != 0);
-        (named != 0).then_some(named & !OFFSET | u64::from(op.off))
+        (named != 0).then(|| word(named >> 12, u64::from(op.off)))
+    }
+    /// Emits code that compares the byte of a check with 0. Leaves the address of the table of checks in R11.
+    fn compare(&mut self, check: u32) {
+        self.asm.load(R11, R15, at_slot(slot::EDGES));
+        self.asm.alu8_memory_imm(Alu::Cmp, R11, check as i32, 0);
     }
     /// Emits code that stores the location of a branch, which the next block reads, in [`slot::FROM`], if there is one.
     /// The caller then emits the branch itself, which retires or faults. The emitted code changes no flags, and no
@@ -47,8 +52,7 @@ impl Emitter<'_> {
     fn check_edge(&mut self, from: u64, to: u64) -> Unrecorded {
         let check = self.checks.of_edge(from, to);
         let (here, back) = (self.asm.label(), self.asm.label());
-        self.asm.load(R11, R15, at_slot(slot::EDGES));
-        self.asm.alu8_memory_imm(Alu::Cmp, R11, check as i32, 0);
+        self.compare(check);
         self.asm.jump_if(EQUAL, here);
         self.asm.bind(back);
         Unrecorded { here, back, check, from: None }
@@ -76,8 +80,7 @@ impl Emitter<'_> {
         let check = self.source.alone.map(|alone| {
             let check = self.checks.of_trace();
             let (here, back) = (self.asm.label(), self.asm.label());
-            self.asm.load(R11, R15, at_slot(slot::EDGES));
-            self.asm.alu8_memory_imm(Alu::Cmp, R11, check as i32, 0);
+            self.compare(check);
             self.asm.jump_if(EQUAL, here);
             self.asm.bind(back);
             (here, back, check, alone)
@@ -92,8 +95,7 @@ impl Emitter<'_> {
         self.asm.set(R10, from);
         self.asm.alu_memory(Alu::Cmp, R10, R15, at_slot(slot::FROM));
         self.asm.jump_short_if(NOT_EQUAL, other);
-        self.asm.load(R11, R15, at_slot(slot::EDGES));
-        self.asm.alu8_memory_imm(Alu::Cmp, R11, check as i32, 0);
+        self.compare(check);
         self.asm.jump_short_if(EQUAL, unknown);
         self.asm.store_imm(R15, at_slot(slot::FROM), 0);
         self.asm.jump(nowhere);
@@ -119,7 +121,7 @@ impl Emitter<'_> {
             let [from, to] = pair else { continue };
             let branch = from.ops.last().filter(|op| op.aux & JUMP != 0);
             if let Some(op) = branch {
-                let from = from.expected.named & !OFFSET | u64::from(op.off);
+                let from = word(from.expected.named >> 12, u64::from(op.off));
                 let edge = self.checks.of_edge(from, to.expected.named);
                 self.asm.alu8_memory_imm(Alu::Cmp, R11, edge as i32, 0);
                 self.asm.jump_if(EQUAL, other);

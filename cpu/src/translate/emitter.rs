@@ -33,7 +33,6 @@ pub(super) struct Source<'s> {
 }
 
 /// One block of a trace.
-#[derive(Clone, Copy)]
 pub(super) struct Part<'s> {
     /// Bytes of the block.
     pub bytes: &'s [u8],

@@ -12,7 +12,7 @@ use super::frame::slot as at_slot;
 use super::registers::STACK;
 use super::routines::jumps;
 use super::{INTERPRET, NO_SITE};
-use crate::edges::OFFSET;
+use crate::edges::word;
 use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{Op, slot};
 
@@ -156,7 +156,7 @@ impl Emitter<'_> {
             return self.far_direct(n, false, offset, way, from);
         }
         if let Some(from) = from {
-            self.depart_to(from, from & !OFFSET | offset as u64);
+            self.depart_to(from, word(from >> 12, offset as u64));
         }
         self.go_to(None, self.place_at(offset), way);
     }

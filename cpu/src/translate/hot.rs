@@ -128,8 +128,7 @@ impl Hot {
             let (bytes, ops_start, place) = (cache.bytes(block), block.ops_start(), block.place());
             Part { bytes, ops, ops_start, place, expected }
         };
-        let parts: Vec<Part<'_>> = slots.iter().map(part).collect();
-        let id = translator.translate(&parts, hot, cache.model());
+        let id = translator.translate(slots.iter().map(part).collect(), hot, cache.model());
         cache.block_mut(index).translated = id;
         Some(id)
     }

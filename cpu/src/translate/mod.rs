@@ -312,14 +312,13 @@ impl Translator {
     }
     /// Translates a trace and returns the number of its first block's translation, which is not 0. The caller ensures
     /// that there is room.
-    fn translate(&mut self, parts: &[Part<'_>], hot: bool, model: CpuModel) -> u32 {
+    fn translate(&mut self, mut parts: Vec<Part<'_>>, hot: bool, model: CpuModel) -> u32 {
         let id = self.blocks.len() as u32 + 1;
         let place = parts[0].place;
         let named = parts[0].expected.named != 0;
         let alone = self.alone.get(&place).copied();
         let alone = alone.filter(|alone| usize::from(self.get(alone.id).count) == parts[0].ops.len());
         // A trace that records edges needs the code of its first block.
-        let mut parts = parts.to_vec();
         if named && alone.is_none() {
             parts.truncate(1);
         }
